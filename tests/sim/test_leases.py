@@ -97,6 +97,6 @@ def test_a_node_that_waits_for_nothing_sets_no_timer():
         node.give(Submission(-1, 0, (ready(1),)))
         node.drop(SubmissionTaken)
         assert STALL not in node.timers
-        node.give(RunEnded(1, node.core.running[1].number, 5))
+        node.give(RunEnded(1, node.core.executors.running[1].number, 5))
         assert STALL not in node.timers
         node.effects.clear()

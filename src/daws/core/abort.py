@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daws.core.effects import DropObject, StopRun
-from daws.core.executors import release_slot
 from daws.core.fetching import unstage
 from daws.core.objects import unpin
 from daws.core.outliving import let_go_of_spawned
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
 
 def call_off(core: NodeCore, task: int, attempt: int) -> None:
     """Forget a task wherever it stands here, and kill it if it runs."""
-    run = core.running.get(task)
+    run = core.executors.running.get(task)
     if run is not None and run.ready.attempt <= attempt:
-        del core.running[task]
+        core.executors.remove_run(task)
         if run.outcome is None:
             core.out.append(StopRun(task, run.number))
         else:  # it has ended, only its commit had to wait
@@ -27,16 +26,14 @@ def call_off(core: NodeCore, task: int, attempt: int) -> None:
         if run.holds:
             let_go_of_spawned(core, run)
         if not run.suspended:
-            release_slot(core, run)
+            core.executors.release(run)
         unpin(core, run.ready)
         core.schedule_soon()
     if unstage(core, task, attempt):
         core.schedule_soon()  # executors or memory may have been kept for it
     forget_lent(core, task, attempt)
-    if core.dedicated.count or core.shared.count:
-        if core.doomed is None:
-            core.doomed = {}
-            core.end_plain()
-        core.doomed[task] = max(attempt, core.doomed.get(task, 0))
-    else:
-        core.doomed = None
+    if core.queues.dedicated.count or core.queues.shared.count:
+        core.end_plain()
+        core.queues.doom(task, attempt)
+    elif core.queues.doomed is not None:
+        core.queues.forget_doomed()

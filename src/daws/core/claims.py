@@ -17,7 +17,7 @@ from daws.core.objects import missing_inputs, pin
 from daws.core.outbox import EVERY_ATTEMPT, spread_stop, told
 from daws.core.placement import accept, accept_all, can_run_here, enqueue, note_taken
 from daws.core.places import ends, holds, holds_itself
-from daws.core.replicas import validate_later
+from daws.core.replicas import got_copy
 from daws.core.store_calls import answers, ask
 from daws.core.transfer import (
     BACK,
@@ -65,7 +65,7 @@ def on_offer(core: NodeCore, message: Offer) -> None:
     copy = message.why == COPY
     for ready in message.tasks:
         task = ready.spec.id
-        if task in core.transfer.claims or (copy and task in core.running):
+        if task in core.transfer.claims or (copy and task in core.executors.running):
             continue
         begin_claim(core, ready, message.sender, message.why)
         ask(core, task, Claim(task, message.sender, ready.move, core.node, REPLICATE if copy else MOVE))
@@ -108,13 +108,13 @@ def _replace_copy(core: NodeCore, ready: Ready) -> bool:
     """Let a copy of a task that is here count as the task itself, which belongs to this node now. True if the copy runs
     already: that run counts, unless it is of an earlier attempt."""
     task = ready.spec.id
-    run = core.running.get(task)
+    run = core.executors.running.get(task)
     if run is not None and run.ready.attempt == ready.attempt:
         run.replace(ready)
         return True
     if run is not None:
         core.call_off(task, ready.attempt - 1)  # it could not commit any more
-    core.shared.remove(task)
+    core.queues.shared.take_task(task)
     unstage(core, task, EVERY_ATTEMPT)
     return False
 
@@ -126,7 +126,7 @@ def accept_once_more(core: NodeCore, ready: Ready) -> None:
     if move <= core.transfer.given_up.get(task, -1) or holds_itself(core, task, move):
         return
     _forgive(core, ready)
-    if not (core.replicas and _replace_copy(core, ready)):
+    if not (core.replicas.count and _replace_copy(core, ready)):
         accept(core, Ready(ready.spec, ready.attempt, move, ready.inputs, ready.mode & ~AGAIN))
     if holds_itself(core, task, move):
         note_taken(core, ready)
@@ -134,9 +134,7 @@ def accept_once_more(core: NodeCore, ready: Ready) -> None:
 
 def _forgive(core: NodeCore, ready: Ready) -> None:
     """A copy of it, or an earlier attempt, was called off here. Now it is ours, as the store says: another matter."""
-    task = ready.spec.id
-    if core.doomed and task in core.doomed:
-        core.doomed[task] = min(core.doomed[task], ready.attempt - 1)
+    core.queues.forgive(ready.spec.id, ready.attempt - 1)
 
 
 def _is_stealing(core: NodeCore) -> bool:
@@ -147,7 +145,7 @@ def _is_stealing(core: NodeCore) -> bool:
 def _receive(core: NodeCore, ready: Ready, why: int) -> None:
     if why != COPY:
         _forgive(core, ready)
-        if core.replicas and _replace_copy(core, ready):
+        if core.replicas.count and _replace_copy(core, ready):
             return
     if why == STOLEN:
         count_steal(core)
@@ -163,9 +161,7 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
         accept(core, Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode | AGAIN))
     else:
         if why == COPY:
-            core.replicas += 1
-            if not core.validating:
-                validate_later(core)
+            got_copy(core)
             if _is_stealing(core):
                 core.round_succeeded()
         if can_run_here(core, ready):

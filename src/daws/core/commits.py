@@ -75,7 +75,7 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
 def _learn_size(core: NodeCore, kind: int, size_bytes: int) -> None:
     """Note how many bytes of large objects a run of this kind has made. Objects that travel inside records do not
     count."""
-    seen = core.kinds.get(kind)
+    seen = core.lengths.kinds.get(kind)
     if seen is not None:
         seen[3] = size_bytes
 
@@ -89,7 +89,7 @@ def on_finish_small_answer(core: NodeCore, row: FinishSmall, answer: AnswerType)
 def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     task = row.task
     ready = end_finishing(core, task)
-    if core.waits_until_ns:
+    if core.executors.waits_until_ns:
         core.schedule_soon()  # an executor may have been kept for what follows
     if type(answer) is Committed:
         if ready is not None:

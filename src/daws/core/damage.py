@@ -23,7 +23,7 @@ LACKS_MAX = 8
 @handles(RunLacks)
 def on_run_lacks(core: NodeCore, event: RunLacks) -> None:
     task = event.task
-    run = core.running.get(task)
+    run = core.executors.running.get(task)
     if run is None or run.number != event.run:
         return
     count = count_damage(core, task, LACKS_MAX)

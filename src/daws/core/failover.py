@@ -145,7 +145,7 @@ def _let_go(core: NodeCore, resending: Resending) -> None:
     """Give up the rows that still fail: the node that had to send its rows first is not there. The tasks of these rows
     are not ours any more, or ours anew."""
     for one in resending.give_up():
-        run = core.running.get(one.row.task) if isinstance(one.row, OF_OWNERS) else None
+        run = core.executors.running.get(one.row.task) if isinstance(one.row, OF_OWNERS) else None
         if run is not None:
             core.call_off(run.ready.spec.id, run.ready.attempt)
         if one.heard:
@@ -225,7 +225,7 @@ def take_on(core: NodeCore, answer: Estate) -> None:
 def _is_known(core: NodeCore, ready: Ready) -> bool:
     """Is it here, or is something about it under way whose answer is still to come?"""
     task = ready.spec.id
-    if task in core.transfer.claims or (core.growing and (task, False) in core.growing):
+    if task in core.transfer.claims or (core.spawning.growing and (task, False) in core.spawning.growing):
         return True
     said_again = [one.row for resending in core.keeping.resending.values() for one in resending.all()]
     return holds(core, task, ready.attempt, ready.move) or any(task in tasks_of(row) for row in said_again)

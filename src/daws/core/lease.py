@@ -132,7 +132,7 @@ def _take_members(core: NodeCore, members: Members) -> None:
     if core.membership.leavers:
         forget_leavers(core)
     take_back(core, 1 << 62)
-    if core.stranded:
+    if core.queues.stranded:
         place_stranded(core)
 
 
@@ -163,7 +163,7 @@ def on_take_over_answer(core: NodeCore, row: TakeOver, answer: AnswerType) -> No
     for entry in answer.outbox:
         carry_out(core, entry)
     for ready in answer.ready:
-        if core.replicas:
+        if core.replicas.count:
             core.call_off(ready.spec.id, ready.attempt - 1)  # a copy of it may run here: it cannot commit any more
         accept(core, ready)
     if not core.membership.is_burying(row.dead):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def memory_used(core: NodeCore) -> int:
     """The bytes that the tasks that run here have declared."""
     used = 0
-    for run in core.running.values():
+    for run in core.executors.running.values():
         needs = run.ready.spec.needs
         if needs is not None and not run.suspended:
             used += needs.memory_bytes
@@ -66,7 +66,7 @@ def stand_in_line(core: NodeCore, ready: Ready) -> None:
 
 def _resumes(core: NodeCore) -> bool:
     """Is there a task that could go on if it had its memory back?"""
-    for run in core.resumable or ():
+    for run in core.executors.resumable or ():
         needs = run.ready.spec.needs
         if needs is not None and needs.memory_bytes:
             return True

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from daws.core.events import RunEnded, RunSpawned, RunWaits
-from daws.core.executors import Run, release_slot
+from daws.core.executors import Run
 from daws.core.handlers import HANDLERS, handles
 from daws.core.outbox import wake_here
-from daws.core.outliving import outlived_by
+from daws.core.outliving import outlived_by, own_spawning
 from daws.core.placement import accept
 from daws.core.store_calls import answers, ask, ask_later
 from daws.core.unsafe import when_safe
@@ -57,16 +57,12 @@ class Seedling:
 
 
 def _seedlings(core: NodeCore) -> dict[tuple[int, bool], Seedling]:
-    """The seedlings by task, and by whether the task waits. If the store has forgotten things, a task may be created
-    that waits already."""
-    if core.growing is None:
-        core.growing = {}
-    return core.growing
+    return own_spawning(core).growing
 
 
 @handles(RunSpawned)
 def on_run_spawned(core: NodeCore, event: RunSpawned) -> None:
-    run = core.running.get(event.task)
+    run = core.executors.running.get(event.task)
     if run is None or run.number != event.run:
         return
     attempt = run.ready.attempt
@@ -209,13 +205,13 @@ def _end(core: NodeCore, run: Run) -> None:
 @handles(RunWaits)
 def on_run_waits(core: NodeCore, event: RunWaits) -> None:
     """A task waits for others: its executor is free for them, and what was sent ahead behind it comes back."""
-    run = core.running.get(event.task)
+    run = core.executors.running.get(event.task)
     if run is None or run.number != event.run or run.suspended:
         return
     run.suspend()
     core.end_plain()
     core.recall_behind(run)
-    release_slot(core, run)
+    core.executors.release(run)
     core.schedule_soon()
     _seedlings(core)[event.task, True] = Seedling(run.ready.spec, event.on, run)
     ask(core, event.task, Suspend(event.task, run.ready.attempt, core.node, event.on))

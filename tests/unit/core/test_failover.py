@@ -140,7 +140,7 @@ def test_who_is_not_heard_after_some_rounds_lets_go():
                 ticks(node)
                 again = node.expect_rows(Claim(5, 1, 0, 0))
         node.expect(StopRun, task=5)
-        assert not node.core.keeping.resending and not node.core.running
+        assert not node.core.keeping.resending and not node.core.executors.running
 
 
 def test_a_second_change_begins_anew_with_all_of_it():
