@@ -249,8 +249,9 @@ MUTANTS = (
     Mutant(
         "suspects are sent ahead", 4, "core/send_ahead.py",
         "        if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:\n"
-        "            return\n        if core.ahead",
-        "        if ready is None or ready.spec.needs is not None:\n            return\n        if core.ahead",
+        "            return\n        if core.executors.ahead",
+        "        if ready is None or ready.spec.needs is not None:\n"
+        "            return\n        if core.executors.ahead",
         where=("rush",),
     ),
     Mutant(
@@ -267,7 +268,7 @@ MUTANTS = (
     ),
     Mutant(
         "who leaves does not wait for its runs", 4, "core/leaving.py",
-        '        ("runs that have not ended", core.running),\n',
+        '        ("runs that have not ended", core.executors.running),\n',
         "",
         where=("leaving",),
     ),
@@ -451,12 +452,12 @@ MUTANTS = (
     # -- 8. no self-made deadlock -----------------------------------------------------------------------------------
     Mutant(
         "a waiting task keeps its executor", 8, "core/spawn.py",
-        "    recall_behind(core, run)\n    release_slot(core, run)\n",
-        "    recall_behind(core, run)\n",
+        "    core.recall_behind(run)\n    core.executors.release(run)\n",
+        "    core.recall_behind(run)\n",
     ),
     Mutant(
         "tasks behind a waiting one are not recalled", 8, "core/spawn.py",
-        "    recall_behind(core, run)\n",
+        "    core.recall_behind(run)\n",
         "",
         where=("sent ahead",),
     ),
@@ -468,8 +469,8 @@ MUTANTS = (
     ),
     Mutant(
         "kinds that nobody has seen are sent ahead", 8, "core/send_ahead.py",
-        "    seen = core.kinds.get(kind)\n    if seen is None:\n        return 0\n",
-        "    seen = core.kinds.get(kind, (1, 0))\n",
+        "    seen = core.lengths.kinds.get(kind)\n    if seen is None:\n        return 0\n",
+        "    seen = core.lengths.kinds.get(kind, (1, 0))\n",
         where=("sent ahead",),
     ),
     Mutant(

@@ -77,7 +77,7 @@ def test_neither_the_tick_nor_a_renewal_asks_the_strategy_anything(preset: str):
 
 
 def test_the_tick_imports_no_decision():
-    """What is looked at again after a while has a timer of its own: see `daws.core.timers`."""
+    """What is looked at again after a while has a timer of its own: see `daws.core.handlers.fires`."""
     imported = {
         alias.name
         for one in ast.walk(ast.parse(inspect.getsource(lease)))
@@ -97,6 +97,6 @@ def test_a_node_that_waits_for_nothing_sets_no_timer():
         node.give(Submission(-1, 0, (ready(1),)))
         node.drop(SubmissionTaken)
         assert STALL not in node.timers
-        node.give(RunEnded(1, node.core.running[1].number, 5))
+        node.give(RunEnded(1, node.core.executors.running[1].number, 5))
         assert STALL not in node.timers
         node.effects.clear()

@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off
 from daws.core.effects import Send
 from daws.core.handlers import handles
-from daws.core.outbox import spread_stop, told
+from daws.core.outbox import own_outbox, spread_stop, told
 from daws.core.store_calls import answers, ask, ask_later
 from daws.core.unsafe import when_safe
 from daws.model.task import CLIENT
@@ -23,14 +22,12 @@ if TYPE_CHECKING:
 def on_cancel_order(core: NodeCore, message: CancelOrder) -> None:
     if core.leaving is not None and core.leaving.said:
         return  # nobody hears that it was taken: the client will ask another
-    if core.cancelling is None:
-        core.cancelling = {}
-    if message.batch in core.cancelling:
+    if message.batch in core.outbox.orders:
         return
     if not message.tasks:
         core.out.append(Send(CLIENT, CancelTaken(core.node, message.batch)))
         return
-    core.cancelling[message.batch] = len(message.tasks)
+    own_outbox(core).begin_order(message.batch, len(message.tasks))
     for task in message.tasks:
         ask(core, task, Cancel(task, core.node, message.error, ordered(message.batch)))
 
@@ -49,18 +46,13 @@ def on_cancel_answer(core: NodeCore, row: Cancel, answer: AnswerType) -> None:
         return
     if row.parent >= 0:
         told(core, row.intent)
-    elif core.cancelling and row.parent <= -2:
+    elif core.outbox.orders and row.parent <= -2:
         _order_carried_out(core, -2 - row.parent)
 
 
 def _order_carried_out(core: NodeCore, batch: int) -> None:
-    assert core.cancelling is not None
-    left = core.cancelling.get(batch, 0) - 1
-    if left > 0:
-        core.cancelling[batch] = left
-        return
-    core.cancelling.pop(batch, None)
-    when_safe(core, partial(_say_taken, core, batch))
+    if core.outbox.end_cancel(batch):
+        when_safe(core, partial(_say_taken, core, batch))
 
 
 def _say_taken(core: NodeCore, batch: int) -> None:
@@ -69,6 +61,6 @@ def _say_taken(core: NodeCore, batch: int) -> None:
 
 @handles(StopOrder)
 def on_stop_order(core: NodeCore, message: StopOrder) -> None:
-    call_off(core, message.task, message.attempt)
+    core.call_off(message.task, message.attempt)
     if message.key >= 0:
         core.out.append(Send(message.sender, StopDone(core.node, message.task, message.key)))

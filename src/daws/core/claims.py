@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off
 from daws.core.effects import Send
 from daws.core.fetching import add_staged, stage, unstage
 from daws.core.handlers import handles
@@ -18,8 +17,7 @@ from daws.core.objects import missing_inputs, pin
 from daws.core.outbox import EVERY_ATTEMPT, spread_stop, told
 from daws.core.placement import accept, accept_all, can_run_here, enqueue, note_taken
 from daws.core.places import ends, holds, holds_itself
-from daws.core.replicas import validate_later
-from daws.core.steal import heard_of, round_failed, round_succeeded
+from daws.core.replicas import got_copy
 from daws.core.store_calls import answers, ask
 from daws.core.transfer import (
     BACK,
@@ -63,11 +61,11 @@ def on_offer(core: NodeCore, message: Offer) -> None:
         core.out.append(Send(message.sender, Refusal(core.node, refused)))
         return
     if message.why == STOLEN:
-        heard_of(core, message.sender, len(message.tasks))  # it has about as many left
+        core.note_rich(message.sender, len(message.tasks))  # it has about as many left
     copy = message.why == COPY
     for ready in message.tasks:
         task = ready.spec.id
-        if task in core.transfer.claims or (copy and task in core.running):
+        if task in core.transfer.claims or (copy and task in core.executors.running):
             continue
         begin_claim(core, ready, message.sender, message.why)
         ask(core, task, Claim(task, message.sender, ready.move, core.node, REPLICATE if copy else MOVE))
@@ -92,7 +90,7 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         if why not in (COPY, BACK, REMADE, RECOVERED):
             say_taken(core, sender, row.task, row.move)
     elif why in (STOLEN, COPY) and not core.transfer.claims and _is_stealing(core):
-        round_failed(core)  # all of the loot had gone elsewhere
+        core.round_failed()  # all of the loot had gone elsewhere
 
 
 def _has_it(core: NodeCore, task: int, granted: Granted, why: int) -> bool:
@@ -110,13 +108,13 @@ def _replace_copy(core: NodeCore, ready: Ready) -> bool:
     """Let a copy of a task that is here count as the task itself, which belongs to this node now. True if the copy runs
     already: that run counts, unless it is of an earlier attempt."""
     task = ready.spec.id
-    run = core.running.get(task)
+    run = core.executors.running.get(task)
     if run is not None and run.ready.attempt == ready.attempt:
-        run.ready = ready
+        run.replace(ready)
         return True
     if run is not None:
-        call_off(core, task, ready.attempt - 1)  # it could not commit any more
-    core.shared.remove(task)
+        core.call_off(task, ready.attempt - 1)  # it could not commit any more
+    core.queues.shared.take_task(task)
     unstage(core, task, EVERY_ATTEMPT)
     return False
 
@@ -128,7 +126,7 @@ def accept_once_more(core: NodeCore, ready: Ready) -> None:
     if move <= core.transfer.given_up.get(task, -1) or holds_itself(core, task, move):
         return
     _forgive(core, ready)
-    if not (core.replicas and _replace_copy(core, ready)):
+    if not (core.replicas.count and _replace_copy(core, ready)):
         accept(core, Ready(ready.spec, ready.attempt, move, ready.inputs, ready.mode & ~AGAIN))
     if holds_itself(core, task, move):
         note_taken(core, ready)
@@ -136,9 +134,7 @@ def accept_once_more(core: NodeCore, ready: Ready) -> None:
 
 def _forgive(core: NodeCore, ready: Ready) -> None:
     """A copy of it, or an earlier attempt, was called off here. Now it is ours, as the store says: another matter."""
-    task = ready.spec.id
-    if core.doomed and task in core.doomed:
-        core.doomed[task] = min(core.doomed[task], ready.attempt - 1)
+    core.queues.forgive(ready.spec.id, ready.attempt - 1)
 
 
 def _is_stealing(core: NodeCore) -> bool:
@@ -149,14 +145,14 @@ def _is_stealing(core: NodeCore) -> bool:
 def _receive(core: NodeCore, ready: Ready, why: int) -> None:
     if why != COPY:
         _forgive(core, ready)
-        if core.replicas and _replace_copy(core, ready):
+        if core.replicas.count and _replace_copy(core, ready):
             return
     if why == STOLEN:
         count_steal(core)
         be_unnamed(core)
         enqueue(core, ready, False)
         if core.search.stealing_since_ns >= 0:
-            round_succeeded(core)
+            core.round_succeeded()
     elif why in (PUSH, GIVEN):
         enqueue(core, ready, not (core.one_line and core.strategy.place.choose(core, ready, core.rng) == SHARED))
     elif why in (REMADE, LEAVING):
@@ -165,11 +161,9 @@ def _receive(core: NodeCore, ready: Ready, why: int) -> None:
         accept(core, Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode | AGAIN))
     else:
         if why == COPY:
-            core.replicas += 1
-            if not core.validating:
-                validate_later(core)
+            got_copy(core)
             if _is_stealing(core):
-                round_succeeded(core)
+                core.round_succeeded()
         if can_run_here(core, ready):
             enqueue(core, ready, False)  # copies run when there is nothing of our own to do
         else:
@@ -193,7 +187,7 @@ def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         stage(core, mine, missing)
     else:
         pin(core, mine)
-        core.plain = False
+        core.end_plain()
         add_staged(core, mine)
     core.schedule_soon()
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from daws.core.config import NodeConfig
 from daws.core.effects import TICK, CallStore, EffectType, Send, SetTimer
 from daws.core.events import EventType, Started, StoreAnswered, StoreChanged, TimerFired
-from daws.core.node import NodeConfig
 from daws.model.cluster import Members
 from daws.model.graph import Graph
 from daws.model.states import DONE

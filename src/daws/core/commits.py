@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from daws.core.claims import accept_once_more
 from daws.core.effects import Send
 from daws.core.objects import (
     add_object,
@@ -53,9 +52,7 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
     outputs: tuple[Input, ...] = ()
     made = spec.outputs
     if made and not error:
-        here = core.here
-        if not here:
-            core.here = here = (core.node,)
+        here = core.here or core.only_here()
         if spec.planned and spec.home != core.node:
             add_stray(core, [one for one, size in zip(made, sizes, strict=True) if size > INLINE_BYTES])
         if len(made) == 1:  # most tasks of most graphs
@@ -78,7 +75,7 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
 def _learn_size(core: NodeCore, kind: int, size_bytes: int) -> None:
     """Note how many bytes of large objects a run of this kind has made. Objects that travel inside records do not
     count."""
-    seen = core.kinds.get(kind)
+    seen = core.lengths.kinds.get(kind)
     if seen is not None:
         seen[3] = size_bytes
 
@@ -92,7 +89,7 @@ def on_finish_small_answer(core: NodeCore, row: FinishSmall, answer: AnswerType)
 def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     task = row.task
     ready = end_finishing(core, task)
-    if core.waits_until_ns:
+    if core.executors.waits_until_ns:
         core.schedule_soon()  # an executor may have been kept for what follows
     if type(answer) is Committed:
         if ready is not None:
@@ -144,7 +141,7 @@ def stop_rivals(core: NodeCore, rivals: tuple[NodeId, ...], task: int, attempt: 
 def on_satisfy_answer(core: NodeCore, row: Satisfy, answer: AnswerType) -> None:
     if answer.__class__ is Ready:
         if row.need:
-            accept_once_more(core, answer)
+            core.accept_once_more(answer)
         else:
             accept(core, answer)
     elif answer == UNKNOWN:

@@ -10,10 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daws.core.events import RunEnded, RunLacks, RunRecalled
-from daws.core.handlers import handles
+from daws.core.handlers import HANDLERS, handles
 from daws.core.objects import count_damage
-from daws.core.schedule import on_run_ended
-from daws.core.send_ahead import on_run_recalled
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
@@ -25,16 +23,16 @@ LACKS_MAX = 8
 @handles(RunLacks)
 def on_run_lacks(core: NodeCore, event: RunLacks) -> None:
     task = event.task
-    run = core.running.get(task)
+    run = core.executors.running.get(task)
     if run is None or run.number != event.run:
         return
     count = count_damage(core, task, LACKS_MAX)
     text = f"ObjectLost: task {task} finds object {event.object} damaged on node {core.node}"
     if count >= LACKS_MAX:
         text += f", {count} times in a row; look after the memory and the disk of that machine"
-        on_run_ended(core, RunEnded(task, event.run, 0, error=text))
+        HANDLERS[RunEnded](core, RunEnded(task, event.run, 0, error=text))
     elif run.spawned or all(one[0] != event.object for one in run.ready.inputs):
         error = text + "; submit it again"
-        on_run_ended(core, RunEnded(task, event.run, 0, error=error, retry=True, waited=True))
+        HANDLERS[RunEnded](core, RunEnded(task, event.run, 0, error=error, retry=True, waited=True))
     else:
-        on_run_recalled(core, RunRecalled(task, event.run))
+        HANDLERS[RunRecalled](core, RunRecalled(task, event.run))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from daws.core.effects import StartRun
 from daws.core.empty import EMPTY
+from daws.model.cluster import NodeInfo
 from daws.model.task import Ready
 
 if TYPE_CHECKING:
@@ -29,6 +31,45 @@ class Run(Struct, gc=False):
     growing: int = 0  # spawned tasks that are not yet safely in the store
     outcome: Any = None  # the RunEnded that waits for them
 
+    def spawn(self, count: int) -> None:
+        """Note that the run has created so many tasks, which are on their way to the store."""
+        self.spawned += count
+        self.growing += count
+
+    def established(self) -> bool:
+        """One of these tasks is safe. True if it was the last."""
+        self.growing -= 1
+        return not self.growing
+
+    def outlive(self) -> None:
+        """All tasks that the run has created have ended: none of them need be safe."""
+        self.growing = 0
+
+    def hold(self, holds: bool) -> None:
+        """Note whether the tasks that the run has created are its own."""
+        self.holds = holds
+
+    def end_later(self, outcome: Any) -> None:
+        """Keep the end of the run until all that it has created is safe (None: it will not be committed)."""
+        self.outcome = outcome
+
+    def take_outcome(self) -> Any:
+        """The end that was kept, if there is one."""
+        outcome, self.outcome = self.outcome, None
+        return outcome
+
+    def recall(self) -> None:
+        """Note that the run was asked for again."""
+        self.recalled = True
+
+    def replace(self, ready: Ready) -> None:
+        """Let the run of a copy count as one of the task itself."""
+        self.ready = ready
+
+    def suspend(self) -> None:
+        """The run waits for other tasks: it has no executor meanwhile."""
+        self.suspended = True
+
     def resume(self, slot: int, more_slots: tuple[int, ...]) -> None:
         """Note the executors that the run has got again."""
         self.slot, self.more_slots, self.suspended = slot, more_slots, False
@@ -43,6 +84,9 @@ class Group:
         self.context = context
         self.count = len(slots)
         self.free = list(reversed(slots))
+
+    def take_one(self) -> int:
+        return self.free.pop()
 
     def take(self, count: int) -> tuple[int, ...]:
         """Take this many more executors, for a task that needs several."""
@@ -60,12 +104,128 @@ class Group:
         return self.free.pop()
 
 
+class Executors:
+    """The executors of a node, and the runs on them."""
+
+    __slots__ = (
+        *("ahead", "groups", "inflight", "one_group", "plain_free", "recall_armed", "resumable", "running"),
+        "waits_until_ns",
+    )
+
+    def __init__(self, info: NodeInfo) -> None:
+        first = 0
+        groups: list[Group] = []
+        for executors in info.executors:
+            groups.append(Group(executors.context, range(first, first + executors.count)))
+            first += executors.count
+        self.groups = tuple(groups)
+        # As long as a node has seen only plain tasks, one list and one queue say all: the scheduling pass is short.
+        self.one_group = len(groups) == 1
+        self.plain_free = groups[0].free if self.one_group else []
+        self.running: dict[int, Run] = EMPTY  # by task
+        self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
+        self.ahead = 0  # runs that wait at executors
+        self.resumable: list[Run] | None = None  # suspended runs that may go on
+        self.recall_armed = False  # the timer is set after which runs are asked back
+        self.waits_until_ns = 0  # an executor is kept for a more critical task; 0 if none is
+
+    def add_run(self, task: int, run: Run) -> None:
+        if self.running is EMPTY:
+            self.running = {}
+        self.running[task] = run
+
+    def add_all(self, tasks: list[Ready], runs: Iterable[Run]) -> None:
+        """Runs that are sent to executors which run something already."""
+        self.running.update(zip([ready.spec.id for ready in tasks], runs, strict=True))
+
+    def remove_run(self, task: int) -> None:
+        del self.running[task]
+
+    def take_free(self) -> int:
+        """An idle executor of a node that has one group of them."""
+        return self.plain_free.pop()
+
+    def give_back(self, slot: int) -> None:
+        """This executor of the only group is idle."""
+        self.plain_free.append(slot)
+
+    def queues(self) -> dict[int, int]:
+        """The number of runs on each slot to which more than one is sent, to change something."""
+        if self.inflight is None:
+            self.inflight = {}
+        return self.inflight
+
+    def send(self, slot: int, sent: int) -> None:
+        """One more run waits at this executor, which has so many with it."""
+        self.queues()[slot] = sent
+        self.ahead += 1
+
+    def count_sent(self, count: int) -> None:
+        """So many more runs wait at executors, as `inflight` says already."""
+        self.ahead += count
+        if not self.inflight:
+            self.inflight = None
+
+    def end_sent(self, slot: int, sent: int, count: int) -> None:
+        """So many runs of this executor have ended, and this many are left there."""
+        if sent:
+            self.queues()[slot] = sent
+        self.ahead -= count
+
+    def arm_recall(self, armed: bool) -> None:
+        self.recall_armed = armed
+
+    def wait_until(self, until_ns: int) -> None:
+        """Keep an executor for a more critical task until then (0: do not)."""
+        self.waits_until_ns = until_ns
+
+    def wake(self, run: Run) -> bool:
+        """A suspended run may go on. False if that is known."""
+        if self.resumable is None:
+            self.resumable = []
+        if run in self.resumable:
+            return False
+        self.resumable.append(run)
+        return True
+
+    def wait_longer(self, runs: list[Run]) -> None:
+        """These runs may go on, and there are no executors for them."""
+        self.resumable = runs or None
+
+    def release(self, run: Run) -> None:
+        """An executor falls free (or loses one of the runs that were sent to it)."""
+        slot, inflight = run.slot, self.inflight
+        if inflight is not None:
+            sent = inflight.get(slot)
+            if sent is not None:
+                self.ahead -= 1
+                if sent > 2:
+                    inflight[slot] = sent - 1
+                else:
+                    del inflight[slot]
+                return
+        group = self.groups[0] if self.one_group else self.group_of(slot)
+        group.free.append(slot)
+        if run.more_slots:
+            group.free.extend(run.more_slots)
+            run.more_slots = ()
+
+    def group_of(self, slot: int) -> Group:
+        """The executors among which this one is."""
+        first = 0
+        for group in self.groups:
+            if slot < first + group.count:
+                return group
+            first += group.count
+        raise AssertionError(f"there is no executor {slot}")
+
+
 def start(core: NodeCore, ready: Ready, slot: int, more_slots: tuple[int, ...] = ()) -> None:
-    """Everything it reads is here."""
-    core.token = number = core.token + 1
-    if core.running is EMPTY:
-        core.running = {}
-    core.running[ready.spec.id] = run = Run(number, ready, slot, more_slots)
-    if core.lengths is not None:
-        run.since_ns = core.now_ns
+    """Start a task on this executor. Everything it reads is here."""
+    number = core.next_token()
+    since_ns = 0 if core.lengths.last is None else core.now_ns
+    executors = core.executors
+    if executors.running is EMPTY:
+        executors.running = {}
+    executors.running[ready.spec.id] = Run(number, ready, slot, more_slots, since_ns)
     core.out.append(StartRun(number, slot, ready, more_slots))

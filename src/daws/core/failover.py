@@ -10,21 +10,18 @@ save time and work: the rounds, new rows that wait for them, and intents that ar
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off
 from daws.core.effects import CallStore
 from daws.core.events import CallsSafe, StoreChanged
 from daws.core.handlers import handles
 from daws.core.outbox import ask_for_remakes, carry_out, spread_again, tell_children, wake
 from daws.core.places import holds
 from daws.core.remake import claim_remake
-from daws.core.spawn import tell_child, wait_again
 from daws.core.store_calls import ANSWERED, ROWS_PER_CALL, ask, ask_shard, call_now, forget_call, restart, take_calls
 from daws.core.transfer import forget_moves, recover
-from daws.core.unsafe import Keeping, Resending, Said, go_on, is_refused, tasks_of
+from daws.core.unsafe import RECONCILES, Keeping, Resending, Said, go_on, is_refused, tasks_of
 from daws.model.cluster import Members
 from daws.model.task import Ready
 from daws.wire.store import (
@@ -64,9 +61,6 @@ have sent their rows by the first look, but some may have been out of reach."""
 OF_OWNERS = (Claim, Finish, FinishSmall, Spawn, Suspend)
 """Rows that are granted to whoever owns the task."""
 OWNED_MAX = 1 << 30
-RECONCILES = -1
-"""A value of `Owned.look`, in the place of a number of looks: the node does not leave, but takes on what it had not
-known of."""
 
 
 @handles(CallsSafe)
@@ -87,17 +81,13 @@ def on_store_changed(core: NodeCore, event: StoreChanged) -> None:
         core.take_members(Members(0, core.members.infos))
         ask_shard(core, shard, Lease(core.node, 0, core.info, asked_ns=core.now_ns))
     forget_moves(core)
-    before = keeping.resending.pop(shard, None)
+    before = keeping.resending.get(shard)
     if before is not None:
         forget_call(core, before.token)
     calls = {token: [Said(row, True) for row in rows] for token, rows in keeping.take(shard).items()}
     calls.update(_unanswered(core, shard))
     said = [one for _, rows in sorted(calls.items()) for one in rows]
-    resending = keeping.resending[shard] = Resending(said, on_resent)
-    if before is not None:
-        resending.left.extend(before.all())
-        resending.waiting = before.waiting
-    _send_next(core, shard, resending)
+    _send_next(core, shard, keeping.begin_resending(shard, said, on_resent))
 
 
 def _unanswered(core: NodeCore, shard: int) -> dict[int, list[Said]]:
@@ -114,18 +104,16 @@ def _is_asked_anew(row: Row) -> bool:
 
 def _send_next(core: NodeCore, shard: int, resending: Resending) -> None:
     """One call after the other: their order counts."""
-    left = resending.left
-    if not left:
+    if resending.left:
+        resending.sent(call_now(core, shard, resending.next_rows(ROWS_PER_CALL)))
+    else:
         _end_round(core, shard, resending)
-        return
-    resending.under_way = [left.popleft() for _ in range(min(len(left), ROWS_PER_CALL))]
-    resending.token = call_now(core, shard, [one.row for one in resending.under_way])
 
 
 def on_resent(core: NodeCore, call: CallStore, answers: Sequence[AnswerType]) -> None:
     keeping: Keeping = core.keeping
     resending = keeping.resending[call.shard]
-    said, resending.under_way, resending.token = resending.under_way, [], 0
+    said = resending.answered_now()
     keeping.keep(call, answers)  # this server may be replaced as well
     stuck = {task for one in resending.failed for task in tasks_of(one.row)}
     for one, answer in zip(said, answers, strict=True):
@@ -134,7 +122,7 @@ def on_resent(core: NodeCore, call: CallStore, answers: Sequence[AnswerType]) ->
             return
         tasks = tasks_of(one.row)
         if not stuck.isdisjoint(tasks) or (one.heard and is_refused(one.row, answer)):
-            resending.failed.append(Said(one.row, one.heard, answer))
+            resending.fail(Said(one.row, one.heard, answer))
             stuck.update(tasks)
         elif one.heard:
             _intend_again(core, one.row, answer)
@@ -144,29 +132,22 @@ def on_resent(core: NodeCore, call: CallStore, answers: Sequence[AnswerType]) ->
 
 
 def _end_round(core: NodeCore, shard: int, resending: Resending) -> None:
-    keeping: Keeping = core.keeping
-    resending.round += 1
-    resending.stuck = {task for one in resending.failed for task in tasks_of(one.row)}
+    resending.end_round()
     if resending.round == ROUNDS:
         _let_go(core, resending)
-    waiting, resending.waiting = resending.waiting, []
-    for row in waiting:
+    for row in resending.take_waiting():
         ask_shard(core, shard, row)  # some may have to wait for the next round
     if not resending.failed:
-        del keeping.resending[shard]
-        keeping.looks[shard] = (LOOKS_TICKS[0], 0)
-        keeping.wait_anew()
+        core.keeping.end_resending(shard, LOOKS_TICKS[0])
 
 
 def _let_go(core: NodeCore, resending: Resending) -> None:
     """Give up the rows that still fail: the node that had to send its rows first is not there. The tasks of these rows
     are not ours any more, or ours anew."""
-    failed, resending.failed = resending.failed, []
-    resending.stuck = set()
-    for one in failed:
-        run = core.running.get(one.row.task) if isinstance(one.row, OF_OWNERS) else None
+    for one in resending.give_up():
+        run = core.executors.running.get(one.row.task) if isinstance(one.row, OF_OWNERS) else None
         if run is not None:
-            call_off(core, run.ready.spec.id, run.ready.attempt)
+            core.call_off(run.ready.spec.id, run.ready.attempt)
         if one.heard:
             _intend_again(core, one.row, one.answer)
         elif one.answer is not None:
@@ -178,17 +159,10 @@ def say_again(core: NodeCore) -> None:
     keeping: Keeping = core.keeping
     for shard, resending in list(keeping.resending.items()):
         if not resending.left and not resending.token:
-            resending.left, resending.failed = deque(resending.failed), []
+            resending.begin_round()
             _send_next(core, shard, resending)
-    for shard, (ticks, looked) in list(keeping.looks.items()):
-        if ticks:
-            keeping.looks[shard] = (ticks - 1, looked)
-        elif shard not in keeping.resending:
-            looked += 1
-            if looked < len(LOOKS_TICKS):
-                keeping.looks[shard] = (LOOKS_TICKS[looked], looked)
-            else:
-                del keeping.looks[shard]
+    for shard in list(keeping.looks):
+        if keeping.is_look_due(shard, LOOKS_TICKS):
             ask_shard(core, shard, Owned(core.node, RECONCILES, OWNED_MAX, True))
             if shard == MEMBERSHIP_SHARD:
                 _look_for_strangers(core)
@@ -226,9 +200,9 @@ def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
     elif isinstance(answer, Resume):
         wake(core, task, 0, answer.node)
     elif isinstance(row, Register) and answer != OK:
-        tell_child(core, row, answer)
+        core.tell_child(row, answer)
     elif isinstance(row, Suspend):
-        wait_again(core, row, answer)
+        core.wait_again(row, answer)
     elif isinstance(row, Remake) and isinstance(answer, Available):
         ask(core, row.waiter, Satisfy(row.waiter, row.task, core.node, answer.inputs, 0, row.need))
     elif isinstance(row, Remake) and isinstance(answer, Ready):
@@ -251,7 +225,7 @@ def take_on(core: NodeCore, answer: Estate) -> None:
 def _is_known(core: NodeCore, ready: Ready) -> bool:
     """Is it here, or is something about it under way whose answer is still to come?"""
     task = ready.spec.id
-    if task in core.transfer.claims or (core.growing and (task, False) in core.growing):
+    if task in core.transfer.claims or (core.spawning.growing and (task, False) in core.spawning.growing):
         return True
     said_again = [one.row for resending in core.keeping.resending.values() for one in resending.all()]
     return holds(core, task, ready.attempt, ready.move) or any(task in tasks_of(row) for row in said_again)

@@ -15,7 +15,6 @@ from daws.core.empty import shared_part
 from daws.core.events import ObjectsFetched
 from daws.core.handlers import handles
 from daws.core.objects import add_copy, evict, pin, unpin
-from daws.core.remake import give_up_inputs
 from daws.core.store_calls import ask_shard
 from daws.model.task import CLIENT, Input, NodeId, Ready, Transfer
 from daws.wire.store import MEMBERSHIP_SHARD, Watch
@@ -65,7 +64,7 @@ def add_staged(core: NodeCore, ready: Ready, at: int | None = None) -> None:
 
 def put_back(core: NodeCore, ready: Ready) -> None:
     """This task was to start, and cannot yet: it comes before all others."""
-    core.plain = False
+    core.end_plain()
     own_fetching(core).staged.insert(0, ready)
 
 
@@ -290,4 +289,4 @@ def _lost(core: NodeCore, objects: list[int]) -> None:
         entry = fetching.waiting.pop(task, None)
         if entry is not None:
             unpin(core, entry[0])
-            give_up_inputs(core, entry[0], tried)
+            core.give_up_inputs(entry[0], tried)

@@ -12,6 +12,21 @@ Handler = Callable[["NodeCore", Any], None]
 HANDLERS: dict[type, Handler] = {}
 
 
+FIRED: dict[int, Callable[[NodeCore], None]] = {}
+"""By timer: the function that is called when it has fired."""
+
+
+def fires(timer: int) -> Callable[[Callable[[NodeCore], None]], Callable[[NodeCore], None]]:
+    """Enter the function of a timer into the table."""
+
+    def enter(act: Callable[[NodeCore], None]) -> Callable[[NodeCore], None]:
+        assert timer not in FIRED, timer
+        FIRED[timer] = act
+        return act
+
+    return enter
+
+
 def handles(*events: type) -> Callable[[Handler], Handler]:
     """Enter a handler into the table; each event type has exactly one."""
 

@@ -28,8 +28,8 @@ def check(core: NodeCore) -> None:
         return  # whatever it says is not heard any more
     wrong = [
         *_tasks(core),
-        *_queue("dedicated", core.dedicated),
-        *_queue("shared", core.shared),
+        *_queue("dedicated", core.queues.dedicated),
+        *_queue("shared", core.queues.shared),
         *_executors(core),
         *_memory(core),
         *_objects(core),
@@ -49,7 +49,7 @@ def _tasks(core: NodeCore) -> list[str]:
     known: dict[int, tuple[str, int]] = {}
     for name, ready in places(core):
         task = ready.spec.id
-        called_off = core.doomed is not None and ready.attempt <= core.doomed.get(task, -1)
+        called_off = core.queues.doomed is not None and ready.attempt <= core.queues.doomed.get(task, -1)
         if (ready.mode & REPLICA or called_off) and name in ("dedicated", "shared"):
             continue  # may stand beside the task itself until it comes up
         if task in known:
@@ -60,7 +60,7 @@ def _tasks(core: NodeCore) -> list[str]:
             wrong.append(f"task {task} is both {known[task][0]} and lent to {to} with move {ready.move}")
         if since_ns > core.now_ns:
             wrong.append(f"task {task} was lent at {since_ns}, which is yet to come")
-    for task, run in core.running.items():
+    for task, run in core.executors.running.items():
         if run.ready.spec.id != task:
             wrong.append(f"the run of task {run.ready.spec.id} stands under {task}")
     return wrong
@@ -74,26 +74,26 @@ def _queue(name: str, queue: ReadyQueue) -> list[str]:
 def _executors(core: NodeCore) -> list[str]:
     wrong: list[str] = []
     used: Counter[int] = Counter()
-    for run in core.running.values():
+    for run in core.executors.running.values():
         if not run.suspended:
             used.update((run.slot, *run.more_slots))
         elif run.more_slots:
             wrong.append(f"task {run.ready.spec.id} is suspended and keeps executors {list(run.more_slots)}")
     free: Counter[int] = Counter()
     first = 0
-    for group in core.groups:
+    for group in core.executors.groups:
         free.update(group.free)
         wrong += _foreign(group, first)
         first += group.count
     for slot in range(core.cores):
-        sent = core.inflight.get(slot, 1) if core.inflight else 1
+        sent = core.executors.inflight.get(slot, 1) if core.executors.inflight else 1
         if free[slot] > 1 or (free[slot] and used[slot]):
             wrong.append(f"executor {slot} is {free[slot]} times free and has {used[slot]} runs")
         elif not free[slot] and used[slot] != sent:
             wrong.append(f"executor {slot} is not free, was sent {sent} runs and has {used[slot]}")
-    ahead = sum(sent - 1 for sent in (core.inflight or {}).values())
-    if ahead != core.ahead or any(sent < 2 for sent in (core.inflight or {}).values()):
-        wrong.append(f"{core.ahead} runs were sent ahead, by executor {core.inflight}")
+    ahead = sum(sent - 1 for sent in (core.executors.inflight or {}).values())
+    if ahead != core.executors.ahead or any(sent < 2 for sent in (core.executors.inflight or {}).values()):
+        wrong.append(f"{core.executors.ahead} runs were sent ahead, by executor {core.executors.inflight}")
     return wrong
 
 
@@ -160,17 +160,17 @@ def _intents(core: NodeCore) -> list[str]:
         if (key, mark) not in known and core.keeping is None
     ]
     wrong += [f"shard {shard} is to be cleared of nothing" for shard, keys in core.outbox.clearing.items() if not keys]
-    wrong += [f"order {batch} waits for {left} cancels" for batch, left in (core.cancelling or {}).items() if left <= 0]
+    wrong += [f"order {batch} waits for {left} cancels" for batch, left in core.outbox.orders.items() if left <= 0]
     return wrong
 
 
 def _growing(core: NodeCore) -> list[str]:
     if core.keeping is not None:
         return []  # those that are created and not safe yet count as well
-    pending = Counter(seedling.run.number for (_, waits), seedling in (core.growing or {}).items() if not waits)
+    pending = Counter(seedling.run.number for (_, waits), seedling in core.spawning.growing.items() if not waits)
     return [
         f"task {task} waits for {run.growing} tasks to be created, {pending[run.number]} are on their way"
-        for task, run in core.running.items()
+        for task, run in core.executors.running.items()
         if run.growing != pending[run.number]
     ]
 
@@ -186,15 +186,15 @@ def _leaving(core: NodeCore) -> list[str]:
     if core.search.probe is not None or core.search.stealing_since_ns >= 0:
         wrong.append("it leaves and looks for work, or for takers one by one")
     if core.leaving.said:
-        if core.running and not core.leaving.is_late:
-            wrong.append(f"it has said farewell with {len(core.running)} runs")
+        if core.executors.running and not core.leaving.is_late:
+            wrong.append(f"it has said farewell with {len(core.executors.running)} runs")
         return wrong  # what it hears from now on is none of its business
     waiting = [f"task {ready.spec.id} is {name}" for name, ready in places(core) if name in WAITING]
     if waiting:
         wrong.append(f"it leaves and keeps what could run elsewhere: {waiting[0]}")
     others = [node for node in core.members.nodes if node != core.node and node not in core.membership.leavers]
-    if core.stranded and others:
-        wrong.append(f"it leaves and keeps {len(core.stranded)} tasks that node {others[0]} could be given")
+    if core.queues.stranded and others:
+        wrong.append(f"it leaves and keeps {len(core.queues.stranded)} tasks that node {others[0]} could be given")
     return wrong
 
 

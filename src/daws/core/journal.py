@@ -65,6 +65,8 @@ _step = msgspec.msgpack.Decoder(Step)
 class Journal:
     """The inputs of one node in order, and its effects (or only their digest)."""
 
+    said: str
+
     def __init__(self, info: NodeInfo, strategy: Strategy, config: NodeConfig, seed: int, effects: bool = True) -> None:
         self.info = info
         self.strategy = strategy

@@ -7,7 +7,7 @@ Safety rests on the store alone.
 How long a lease is must not change where or when tasks run as long as nobody dies and no message is lost. Therefore
 neither the tick nor the answer to a renewal asks the strategy anything or starts a scheduling pass, unless a lease had
 run out or the members have changed. Everything else that has to be looked at after a while has a timer of its own
-(`timers`).
+(`handlers.fires`).
 """
 
 from __future__ import annotations
@@ -15,19 +15,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off
 from daws.core.config import Phase
 from daws.core.effects import TICK, SetTimer
 from daws.core.empty import same
 from daws.core.events import Started
-from daws.core.failover import say_again
 from daws.core.fetching import look_again
-from daws.core.handlers import handles
+from daws.core.handlers import fires, handles
 from daws.core.membership import forget_leavers
 from daws.core.objects import audit_in_time, send_releases
 from daws.core.outbox import carry_out, repeat_orders, send_clears
 from daws.core.placement import accept, place_stranded
-from daws.core.steal import forget_lost_round, look_for_work_soon
 from daws.core.store_calls import answers, ask_shard, call_now, forget_hope, repeat_calls, restart, shrink_calls
 from daws.core.transfer import take_back
 from daws.core.unsafe import when_safe
@@ -49,7 +46,7 @@ def on_started(core: NodeCore, event: Started) -> None:
         join(core)
     # The first tick comes at a moment of its own, so that the nodes of a cluster do not all renew at once.
     _set_tick(core, int(core.config.tick_ns * (0.5 + core.rng.unit() / 2)))
-    look_for_work_soon(core)
+    core.look_for_work_soon()
 
 
 def join(core: NodeCore) -> None:
@@ -61,6 +58,7 @@ def _set_tick(core: NodeCore, delay_ns: int) -> None:
     core.out.append(SetTimer(TICK, core.now_ns + delay_ns))
 
 
+@fires(TICK)
 def tick(core: NodeCore) -> None:
     tick_ns = core.config.tick_ns
     _set_tick(core, tick_ns)
@@ -79,11 +77,11 @@ def tick(core: NodeCore) -> None:
     if core.objects.made:
         audit_in_time(core)
     forget_hope(core, old_token)
-    forget_lost_round(core, tick_ns)
+    core.forget_lost_round(tick_ns)
     if core.membership.orphans:
         take_over_orphans(core)
     if core.keeping is not None:
-        say_again(core)
+        core.say_again()
 
 
 def _renew(core: NodeCore) -> None:
@@ -134,7 +132,7 @@ def _take_members(core: NodeCore, members: Members) -> None:
     if core.membership.leavers:
         forget_leavers(core)
     take_back(core, 1 << 62)
-    if core.stranded:
+    if core.queues.stranded:
         place_stranded(core)
 
 
@@ -165,8 +163,8 @@ def on_take_over_answer(core: NodeCore, row: TakeOver, answer: AnswerType) -> No
     for entry in answer.outbox:
         carry_out(core, entry)
     for ready in answer.ready:
-        if core.replicas:
-            call_off(core, ready.spec.id, ready.attempt - 1)  # a copy of it may run here: it cannot commit any more
+        if core.replicas.count:
+            core.call_off(ready.spec.id, ready.attempt - 1)  # a copy of it may run here: it cannot commit any more
         accept(core, ready)
     if not core.membership.is_burying(row.dead):
         return

@@ -20,23 +20,20 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off, is_doomed
 from daws.core.config import Phase
 from daws.core.effects import DEADLINE, RecallRun, SetTimer
 from daws.core.events import NEVER_NS, Leave
-from daws.core.failover import RECONCILES, take_on
 from daws.core.fetching import unstage_all
 from daws.core.handlers import handles
-from daws.core.handover import hand_over
 from daws.core.lifelines import forget_others
 from daws.core.objects import send_all_releases, send_freed
 from daws.core.outbox import send_clears
 from daws.core.placement import NOWHERE, accept_all
 from daws.core.places import places
-from daws.core.queues import NO_TASKS
-from daws.core.schedule import resume
+from daws.core.queues import is_doomed, own_queues
 from daws.core.store_calls import answers, ask_shard, unanswered_rows
 from daws.core.transfer import claim_own, give_task
+from daws.core.unsafe import RECONCILES
 from daws.model.task import AGAIN, REPLICA, Needs, NodeId, Ready
 from daws.wire.messages import LEAVING
 from daws.wire.store import MEMBERSHIP_SHARD, RETRY, AnswerType, Estate, Lease, Owned, Owners, Watch
@@ -99,10 +96,10 @@ def on_leave(core: NodeCore, event: Leave) -> None:
 
 def _call_back(core: NodeCore) -> None:
     """Recall runs that were sent ahead and have not begun yet. Stop copies: the owners of their tasks run them too."""
-    for run in [run for run in core.running.values() if run.ready.mode & REPLICA]:
-        call_off(core, run.ready.spec.id, run.ready.attempt)
+    for run in [run for run in core.executors.running.values() if run.ready.mode & REPLICA]:
+        core.call_off(run.ready.spec.id, run.ready.attempt)
     begun: set[int] = set()
-    for run in core.running.values():
+    for run in core.executors.running.values():
         if run.suspended:
             continue
         if run.slot in begun:
@@ -115,15 +112,15 @@ def go_on(core: NodeCore) -> None:
     leaving = core.leaving
     if leaving.said:
         return
-    if core.resumable and core.now_ns < leaving.leased_until_ns:
-        resume(core)
+    if core.executors.resumable and core.now_ns < leaving.leased_until_ns:
+        core.resume()
     give_away(core)
     if core.now_ns >= leaving.deadline_ns and not leaving.is_late:
         _stop_waiting(core)
-    if not core.running:
+    if not core.executors.running:
         _say_what_can_wait(core)
         if core.objects.made and not leaving.is_late and (takers := _some(core, core.members.nodes)):
-            hand_over(core, takers)
+            core.hand_over(takers)
     why = hindrance(core)
     if why:
         leaving.shards_left = -1
@@ -144,11 +141,11 @@ def _stop_waiting(core: NodeCore) -> None:
     leaving.is_late = True
     leaving.deadline_ns = core.now_ns  # it may have been told late; a tick to hand over is left in any case
     core.out.append(SetTimer(DEADLINE, core.now_ns + core.config.tick_ns))
-    for task, run in list(core.running.items()):
+    for task, run in list(core.executors.running.items()):
         if run.outcome is not None:
             continue  # it has ended, and counts as soon as its children are safe
         ready = run.ready
-        call_off(core, task, ready.attempt)
+        core.call_off(task, ready.attempt)
         claim_own(core, ready, RETRY)
 
 
@@ -163,14 +160,14 @@ def _say_what_can_wait(core: NodeCore) -> None:
 def hindrance(core: NodeCore) -> str:
     """The reason why a node cannot leave yet, for users who ask; empty if there is none."""
     for what, waiting in (
-        ("runs that have not ended", core.running),
+        ("runs that have not ended", core.executors.running),
         ("tasks that it has offered", core.transfer.lent),
         ("tasks that it has claimed", core.transfer.claims),
         ("tasks that it wants to try again", core.transfer.announcing),
-        ("tasks that it creates", core.growing),
+        ("tasks that it creates", core.spawning.growing),
         ("intents that others have to hear of", core.outbox.telling),
         ("rows about unknown tasks", core.store.unknown),
-        ("orders of a client", core.cancelling),
+        ("orders of a client", core.outbox.orders),
         ("words that are not safe yet", core.keeping and (core.keeping.rows or core.keeping.resending)),
         ("tasks whose objects are yet to be read", None if core.leaving.is_late else core.objects.made),
     ):
@@ -183,8 +180,8 @@ def hindrance(core: NodeCore) -> str:
 
 def _left_behind(core: NodeCore) -> str:
     behind = []
-    if core.stranded:
-        behind.append(f"{len(core.stranded)} tasks that nobody is there to take")
+    if core.queues.stranded:
+        behind.append(f"{len(core.queues.stranded)} tasks that nobody is there to take")
     if core.objects.made:
         behind.append(f"the objects of {len(core.objects.made)} tasks, which are yet to be read")
     return ", ".join(behind)
@@ -202,7 +199,7 @@ def _say_farewell(core: NodeCore, behind: str) -> None:
 def on_owned_answer(core: NodeCore, row: Owned, answer: AnswerType) -> None:
     assert isinstance(answer, Estate)
     if row.look == RECONCILES:
-        take_on(core, answer)
+        core.take_on(answer)
         return
     leaving = core.leaving
     if row.look != leaving.look or leaving.shards_left < 0 or leaving.said:
@@ -228,11 +225,10 @@ def give_away(core: NodeCore) -> None:
     only if there is no other member at all.
     """
     leaving = core.leaving
-    queued = core.dedicated.count or core.shared.count or core.fetching.waiting or core.fetching.staged
-    if not queued and leaving.stuck == (core.members.version, len(core.stranded or ())):
+    queued = core.queues.dedicated.count or core.queues.shared.count or core.fetching.waiting or core.fetching.staged
+    if not queued and leaving.stuck == (core.members.version, len(core.queues.stranded or ())):
         return
     tasks = _take_out(core)
-    core.stranded = None
     if not tasks:
         return
     takers: dict[Needs | None, list[NodeId]] = {}
@@ -245,11 +241,9 @@ def give_away(core: NodeCore) -> None:
             to = takers[needs][number % len(takers[needs])]
         if to != NOWHERE:
             give_task(core, to, LEAVING, ready)
-        elif core.stranded is None:
-            core.stranded = [ready]
         else:
-            core.stranded.append(ready)
-    leaving.stuck = (core.members.version, len(core.stranded or ()))
+            core.queues.strand(ready)
+    leaving.stuck = (core.members.version, len(core.queues.stranded or ()))
 
 
 def _some(core: NodeCore, nodes: Sequence[NodeId]) -> list[NodeId]:
@@ -276,16 +270,11 @@ def _wanted_at(core: NodeCore, ready: Ready) -> NodeId:
 
 def _take_out(core: NodeCore) -> list[Ready]:
     """All tasks that are ready here and do not run, except copies of what others own."""
-    queued: list[Ready] = []
-    if core.dedicated.count:
-        queued += core.dedicated.all()
-        core.dedicated = NO_TASKS
-    if core.shared.count:
-        queued += core.shared.all()
-        core.shared = NO_TASKS
-    pinned = unstage_all(core)
-    return [ready for ready in chain(queued, pinned, core.stranded or ()) if _is_ours(core, ready)]
+    queues = own_queues(core)
+    queued = [*queues.dedicated.all(), *queues.shared.all()]
+    queues.forget_all()
+    return [ready for ready in chain(queued, unstage_all(core), queues.take_stranded()) if _is_ours(core, ready)]
 
 
 def _is_ours(core: NodeCore, ready: Ready) -> bool:
-    return not ready.mode & REPLICA and not (core.doomed and is_doomed(core, ready))
+    return not ready.mode & REPLICA and not (core.queues.doomed and is_doomed(core, ready))

@@ -1,11 +1,12 @@
-"""How long tasks take: learnt by kind from the runs that have ended here; and what `adapt` makes of it."""
+"""How long tasks take: learnt by kind from the runs that have ended here."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
-from daws.core.empty import EMPTY
-from daws.core.replicas import note_length
+from daws.core.empty import shared_part
+from daws.core.tuning import adapt, stay_calm
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
@@ -13,8 +14,59 @@ if TYPE_CHECKING:
 # How long tasks of a kind take is learnt from every run at first, later from every eighth.
 SAMPLE_ALL = 16
 SAMPLE_MASK = 7
+LENGTHS_MAX = 64
+"""The number of lengths of each kind of task that are kept, the latest ones."""
 KINDS_MAX = 10_000
 """The largest number of kinds of tasks whose lengths are remembered."""
+
+
+class Lengths:
+    """The runs that have ended on a node: how many, and how long they took."""
+
+    __slots__ = ("done_count", "has_short", "kinds", "last", "mean_run_ns", "sampled_count", "sampled_ns")
+
+    def __init__(self) -> None:
+        self.done_count = 0
+        self.sampled_count = 0  # how many runs were timed, and how long they took in all
+        self.sampled_ns = 0
+        self.mean_run_ns = 0
+        self.has_short = False  # some kind of task is short enough to be sent ahead
+        # By kind of task: how many ran, for how long in all, and on average; the large objects that the last one made.
+        self.kinds: dict[int, list[int]] = {}
+        self.last: dict[int, deque[int]] | None = None  # the last runs of each kind, under strategies that look at them
+
+    def count_ends(self, count: int) -> None:
+        """So many runs have ended that are not timed."""
+        self.done_count += count
+
+
+NO_LENGTHS = shared_part(Lengths())
+"""Shared by all nodes on which no run has ended. `own_lengths` creates a node's own."""
+
+
+def own_lengths(core: NodeCore) -> Lengths:
+    """The `Lengths` of this node, to change something."""
+    if core.lengths is NO_LENGTHS:
+        core.lengths = Lengths()
+    return core.lengths
+
+
+def watch_lengths(core: NodeCore, watches: bool) -> None:
+    """From now on the last lengths of each kind are kept, or not."""
+    if watches or core.lengths.last is not None:
+        own_lengths(core).last = {} if watches else None
+
+
+def count_end(core: NodeCore, kind: int, duration_ns: int) -> None:
+    """A run has ended, which may be one that is timed."""
+    lengths = core.lengths
+    if lengths is NO_LENGTHS:
+        lengths = own_lengths(core)
+    lengths.done_count = done = lengths.done_count + 1
+    if done < SAMPLE_ALL or not done & SAMPLE_MASK:  # as `is_sampled` says
+        learn_length(core, kind, duration_ns)
+    if done == core.tuning.adapt_at:
+        adapt(core)
 
 
 def is_sampled(done: int) -> bool:
@@ -24,51 +76,30 @@ def is_sampled(done: int) -> bool:
 
 def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) -> None:
     """Note that `count` runs of this kind took this long in all."""
-    seen = core.kinds.get(kind)
+    lengths = own_lengths(core)
+    seen = lengths.kinds.get(kind)
     if seen is None:
-        if core.kinds is EMPTY:
-            core.kinds = {}
-        elif len(core.kinds) >= KINDS_MAX:
-            _forget_kinds(core)
-        core.kinds[kind] = seen = [count, duration_ns, duration_ns // count or 1, 0]
+        if len(lengths.kinds) >= KINDS_MAX:
+            _forget_kinds(lengths)
+        lengths.kinds[kind] = seen = [count, duration_ns, duration_ns // count or 1, 0]
     else:
         seen[0] += count
         seen[1] += duration_ns
         seen[2] = seen[1] // seen[0] or 1
-    core.sampled_count += count
-    core.sampled_ns += duration_ns
-    core.mean_run_ns = core.sampled_ns // core.sampled_count or 1
-    core.calm_count = 0
-    if core.lengths is not None:
-        note_length(core, kind, duration_ns)
+    lengths.sampled_count += count
+    lengths.sampled_ns += duration_ns
+    lengths.mean_run_ns = lengths.sampled_ns // lengths.sampled_count or 1
+    stay_calm(core, 0)
+    if lengths.last is not None:
+        lengths.last.setdefault(kind, deque(maxlen=LENGTHS_MAX)).append(duration_ns)
     if seen[1] < core.config.short_ns * seen[0]:
-        core.has_short = True
-        core.plain = False  # such short tasks are sent ahead
+        lengths.has_short = True
+        core.end_plain()  # such short tasks are sent ahead
 
 
-def _forget_kinds(core: NodeCore) -> None:
+def _forget_kinds(lengths: Lengths) -> None:
     """Every session has kinds of its own: those that were new first go, and are learnt again if they come again."""
-    old = [*core.kinds][: KINDS_MAX // 2]
-    for kind in old:
-        del core.kinds[kind]
-        if core.lengths is not None:
-            core.lengths.pop(kind, None)
-
-
-def adapt(core: NodeCore) -> None:
-    core.adapt_at += core.strategy.adapt.period
-    changes = core.strategy.adapt.adjust(core)
-    begin_period(core)
-    if changes is None:
-        return
-    if changes.threshold is not None:
-        core.threshold = changes.threshold
-    if changes.relaxing is not None:
-        core.relaxing = changes.relaxing
-    if changes.tt_ns is not None:
-        core.tt_ns = changes.tt_ns
-
-
-def begin_period(core: NodeCore) -> None:
-    """Begin the period that `adapt` will be asked about next."""
-    core.adapted = (core.done_count, core.sampled_count, core.sampled_ns, core.moved_bytes, core.read_bytes)
+    for kind in [*lengths.kinds][: KINDS_MAX // 2]:
+        del lengths.kinds[kind]
+        if lengths.last is not None:
+            lengths.last.pop(kind, None)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from daws.core.effects import CALL, Send, SetTimer
 from daws.core.empty import shared_part
-from daws.core.handlers import handles
-from daws.core.loot import Contexts, loot_for
+from daws.core.handlers import fires, handles
 from daws.core.transfer import offer
 from daws.model.task import NodeId
 from daws.wire.messages import STOLEN, Invitation, StealRequest
 
 if TYPE_CHECKING:
+    from daws.core.loot import Contexts
     from daws.core.node import NodeCore
 
 CALL_NS = 2_500_000_000
@@ -95,12 +95,12 @@ def feed(core: NodeCore) -> None:
     """There is more than this node can run: those that wait get their share, the first that came first."""
     most: dict[int, int] = {}
     for thief, contexts in list(core.lifelines.thieves.items()):
-        if not core.shared.count:
+        if not core.queues.shared.count:
             return
         if thief not in core.members or thief in core.membership.leavers:
             del core.lifelines.thieves[thief]
             continue
-        loot = loot_for(core, thief, contexts, None, most)
+        loot = core.loot_for(thief, contexts, None, most)
         if loot:
             del core.lifelines.thieves[thief]
         for ready in loot:
@@ -109,7 +109,7 @@ def feed(core: NodeCore) -> None:
 
 def invite(core: NodeCore) -> None:
     """Call others for those of the shared tasks for which nobody was called yet."""
-    waiting, lifelines = core.shared.count, own_lifelines(core)
+    waiting, lifelines = core.queues.shared.count, own_lifelines(core)
     fresh = waiting - lifelines.invited
     lifelines.invited = waiting
     if waiting and not lifelines.call_armed:
@@ -150,12 +150,13 @@ def call_later(core: NodeCore) -> None:
     """A name was left, or others were invited: set the timer after which that is done anew."""
     lifelines = own_lifelines(core)
     wait_ns, done_count = lifelines.call_wait
-    wait_ns = 2 * wait_ns if wait_ns and core.done_count == done_count else CALL_NS
-    lifelines.call_wait = (wait_ns, core.done_count)
+    wait_ns = 2 * wait_ns if wait_ns and core.lengths.done_count == done_count else CALL_NS
+    lifelines.call_wait = (wait_ns, core.lengths.done_count)
     lifelines.call_armed = True
     core.out.append(SetTimer(CALL, core.now_ns + wait_ns))
 
 
+@fires(CALL)
 def call_again(core: NodeCore) -> None:
     """The timer has fired: a name or an invitation may have got lost, or was with a node that died."""
     lifelines = core.lifelines

@@ -30,12 +30,12 @@ def loot_for(
 
     A caller that serves several thieves in a row passes the same `most` each time: by task, the bytes at its best node.
     """
-    if not core.shared.count:
+    if not core.queues.shared.count:
         return _staged(core, contexts)
     if _settles(core):
         return []
     loot = _chosen(core, thief, contexts, wish, most)
-    return _without_copies(core, loot) if core.replicas else loot
+    return _without_copies(core, loot) if core.replicas.count else loot
 
 
 def staged_count(core: NodeCore) -> int:
@@ -43,7 +43,7 @@ def staged_count(core: NodeCore) -> int:
     the strategy lets them go."""
     if (
         not (core.one_line and core.fetching.staged)
-        or core.now_ns - core.waiting_since_ns < STUCK_RUNS * core.mean_run_ns
+        or core.now_ns - core.queues.waiting_since_ns < STUCK_RUNS * core.lengths.mean_run_ns
     ):
         return 0
     return len(core.fetching.staged)
@@ -64,27 +64,26 @@ def _staged(core: NodeCore, contexts: Contexts) -> list[Ready]:
 def _settles(core: NodeCore) -> bool:
     """Planned tasks have only just come, so others have yet to get theirs: who is idle now need not be so for long."""
     share = core.strategy.traits.balance.settle
-    head = core.shared.peek() if share else None
+    head = core.queues.shared.peek() if share else None
     if head is None or not head.spec.planned:
         return False
-    return core.now_ns - core.waiting_since_ns < share * expected_ns(core, head.spec)
+    return core.now_ns - core.queues.waiting_since_ns < share * expected_ns(core, head.spec)
 
 
 def _without_copies(core: NodeCore, loot: list[Ready]) -> list[Ready]:
     """Put copies of other nodes' tasks back into the queue: this node may not hand them on."""
     for ready in loot:
         if ready.mode & REPLICA:
-            core.sequence += 1
-            core.shared.push(core.strategy.order.key(core, ready), core.sequence, ready)
+            core.queues.shared.push(core.strategy.order.key(core, ready), core.queues.next_sequence(), ready)
     return [ready for ready in loot if not ready.mode & REPLICA]
 
 
 def _chosen(
     core: NodeCore, thief: NodeId, contexts: Contexts, wish: Wish | None, most: dict[int, int] | None
 ) -> list[Ready]:
-    shared, balance = core.shared, core.strategy.balance
+    shared, balance = core.queues.shared, core.strategy.balance
     amount = balance.amount(core, shared.count)
-    if core.holders is not None:
+    if core.peers.holders is not None:
         return _by_index(core, thief, contexts, amount, {} if most is None else most)
     if wish is not None:
         return _wished(core, thief, contexts, amount, wish)
@@ -96,23 +95,21 @@ def _chosen(
 def _beginnings(core: NodeCore, amount: int) -> list[Ready]:
     """Where no ranks are known: tasks that begin something new rather than those that go on with what was begun here,
     which come first in the queue. None, if there are not both."""
-    shared = core.shared
+    shared = core.queues.shared
     fifo, heap = shared.fifo, shared.heap
     if not fifo or not heap or shared.labelled is not None:
         return []
     head = heap[0][2].spec
     if head.rank or head.priority or heap[0][0] >= 0:
         return []
-    count = min(amount, len(fifo))
-    shared.count -= count
-    return [fifo.popleft() for _ in range(count)]
+    return shared.cut_oldest(min(amount, len(fifo)))
 
 
 def _wished(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, wish: Wish) -> list[Ready]:
     """The tasks that the thief wishes for, among those that it can run. (A search through the whole queue.)"""
     info = core.members.info(thief)
     able = info.can_run if info is not None else _asks_nothing
-    return core.shared.select(amount, core.strategy.balance.from_head, contexts, wish, able)
+    return core.queues.shared.select(amount, core.strategy.balance.from_head, contexts, wish, able)
 
 
 def _asks_nothing(needs: Needs | None) -> bool:
@@ -130,8 +127,7 @@ def _within_reach(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int
         return loot
     for ready in loot:
         if ready.spec.needs is not None and not able(ready.spec.needs):
-            core.sequence += 1
-            core.shared.push(core.strategy.order.key(core, ready), core.sequence, ready)
+            core.queues.shared.push(core.strategy.order.key(core, ready), core.queues.next_sequence(), ready)
     return within or _wished(core, thief, contexts, amount, Wish())
 
 
@@ -158,7 +154,7 @@ def _by_index(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, mo
 
     loot: list[Ready] = []
     while len(loot) < amount:
-        ready = core.shared.take_best(window, contexts, able, worth)
+        ready = core.queues.shared.take_best(window, contexts, able, worth)
         if ready is None:
             break
         note_handed(core, thief, ready)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def memory_used(core: NodeCore) -> int:
     """The bytes that the tasks that run here have declared."""
     used = 0
-    for run in core.running.values():
+    for run in core.executors.running.values():
         needs = run.ready.spec.needs
         if needs is not None and not run.suspended:
             used += needs.memory_bytes
@@ -58,7 +58,7 @@ def waits_for_memory(core: NodeCore) -> Ready | None:
 
 def stand_in_line(core: NodeCore, ready: Ready) -> None:
     """Back to those whose inputs are here: who waits for memory to their head, others that want some right behind."""
-    core.plain = False
+    core.end_plain()
     first = waits_for_memory(core)
     at = 0 if first is None else 1 + next(index for index, one in enumerate(core.fetching.staged) if one is first)
     add_staged(core, ready, at)
@@ -66,7 +66,7 @@ def stand_in_line(core: NodeCore, ready: Ready) -> None:
 
 def _resumes(core: NodeCore) -> bool:
     """Is there a task that could go on if it had its memory back?"""
-    for run in core.resumable or ():
+    for run in core.executors.resumable or ():
         needs = run.ready.spec.needs
         if needs is not None and needs.memory_bytes:
             return True

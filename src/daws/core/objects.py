@@ -40,7 +40,7 @@ class NodeObjects:
 
     __slots__ = (
         *("attempts", "audit_at_ns", "cache_hits", "copied_bytes", "copies", "finishing", "freed", "fresh", "lacked"),
-        *("local_hits", "made", "moved_bytes", "read_bytes", "release_ticks", "releases", "sizes", "strays"),
+        *("local_hits", "made", "moved_bytes", "pressed", "read_bytes", "release_ticks", "releases", "sizes", "strays"),
     )
 
     def __init__(self) -> None:
@@ -57,6 +57,7 @@ class NodeObjects:
         self.freed: list[int] = []  # tasks to be released in the store
         self.audit_at_ns = 0
         self.lacked: dict[int, int] = {}  # how often a task found an object damaged here
+        self.pressed = False  # there is too little room for objects
         self.read_bytes = 0
         self.moved_bytes = 0
         self.local_hits = 0
@@ -72,6 +73,11 @@ def own_objects(core: NodeCore) -> NodeObjects:
     if core.objects is NO_OBJECTS:
         core.objects = NodeObjects()
     return core.objects
+
+
+def set_pressed(core: NodeCore, pressed: bool) -> None:
+    """There is too little room for objects, or enough again."""
+    own_objects(core).pressed = pressed
 
 
 def add_object(core: NodeCore, object_: int, size_bytes: int) -> None:

@@ -52,7 +52,7 @@ class Intent:
 class Outbox:
     """The intents of this node, and the nodes that have to hear of them."""
 
-    __slots__ = ("clearing", "spreading", "stops", "telling", "wakes")
+    __slots__ = ("clearing", "orders", "spreading", "stops", "telling", "wakes")
 
     def __init__(self) -> None:
         self.telling: dict[int, Intent] = {}  # intents that are being carried out
@@ -60,6 +60,17 @@ class Outbox:
         self.spreading: set[tuple[int, int]] = set()  # key and mark of ends that are being spread, until cleared
         self.wakes: dict[tuple[int, int], tuple[NodeId, int]] = {}
         self.stops: dict[tuple[int, NodeId], tuple[int, int]] = {}
+        self.orders: dict[int, int] = {}  # by a client's order to cancel: rows that were not answered
+
+    def begin_order(self, batch: int, count: int) -> None:
+        self.orders[batch] = count
+
+    def end_cancel(self, batch: int) -> bool:
+        """One row of an order was answered. True if it was the last."""
+        left = self.orders.pop(batch, 0) - 1
+        if left > 0:
+            self.orders[batch] = left
+        return left <= 0
 
 
 NO_OUTBOX = shared_part(Outbox())
@@ -218,11 +229,8 @@ def wake(core: NodeCore, task: int, number: int, owner: NodeId) -> None:
 
 
 def wake_here(core: NodeCore, task: int) -> None:
-    run = core.running.get(task)
-    if run is not None and run.suspended and (core.resumable is None or run not in core.resumable):
-        if core.resumable is None:
-            core.resumable = []
-        core.resumable.append(run)
+    run = core.executors.running.get(task)
+    if run is not None and run.suspended and core.executors.wake(run):
         core.schedule_soon()
 
 

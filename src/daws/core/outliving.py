@@ -9,15 +9,45 @@ all have to be safe: it may need another.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from daws.core.empty import shared_part
 from daws.core.executors import Run
 from daws.core.store_calls import ask
 from daws.model.task import spawned_id
-from daws.wire.store import Inspect
+from daws.wire.store import CLIENT_HOLDER, Inspect, Release
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
+
+
+class Spawning:
+    """Tasks that runs of this node create."""
+
+    __slots__ = ("growing", "outliving")
+
+    def __init__(self) -> None:
+        # By task and by whether the task waits: those on their way through the store. If the store has forgotten
+        # things, a task may be created that waits already.
+        self.growing: dict[tuple[int, bool], Any] = {}
+        # By task: the run that created it and has ended, and those of its tasks that have not.
+        self.outliving: dict[int, tuple[Run, set[int]]] = {}
+
+
+NO_SPAWNING = shared_part(Spawning())
+"""Shared by all nodes whose runs create no tasks. `own_spawning` creates a node's own."""
+
+
+def own_spawning(core: NodeCore) -> Spawning:
+    """The `Spawning` of this node, to change something."""
+    if core.spawning is NO_SPAWNING:
+        core.spawning = Spawning()
+    return core.spawning
+
+
+def end_waiting(core: NodeCore, task: int) -> None:
+    """A run is over: it waits for nothing any more."""
+    core.spawning.growing.pop((task, True), None)
 
 
 def spawned_by(run: Run) -> list[int]:
@@ -28,22 +58,29 @@ def ask_whether_outlived(core: NodeCore, run: Run) -> None:
     """A run has ended, and what it has created is not safe."""
     names = spawned_by(run)
     left = set(names)
-    if core.outliving is None:
-        core.outliving = {}
+    outliving = own_spawning(core).outliving
     for name in names:
-        core.outliving[name] = (run, left)
+        outliving[name] = (run, left)
         ask(core, name, Inspect(name, brief=True))
 
 
 def outlived_by(core: NodeCore, task: int) -> Run | None:
     """A task has ended. The run that created it, if that has ended too, and this was the last of its tasks."""
-    run, left = (core.outliving or {}).get(task, (None, set()))
+    run, left = core.spawning.outliving.get(task, (None, set()))
     left.discard(task)
     return None if left else run
 
 
 def forget_spawned(core: NodeCore, names: list[int]) -> None:
     """The run that has created them is over."""
-    if core.outliving:
+    if core.spawning.outliving:
         for name in names:
-            core.outliving.pop(name, None)
+            core.spawning.outliving.pop(name, None)
+
+
+def let_go_of_spawned(core: NodeCore, run: Run) -> None:
+    """A run is over: it neither waits for the tasks that it spawned nor asks for what they made."""
+    names = spawned_by(run)
+    forget_spawned(core, names)
+    for name in names:
+        ask(core, name, Release(name, CLIENT_HOLDER))

@@ -23,9 +23,23 @@ HOLDERS_MAX = 65_536
 UNKNOWN = -1
 
 
+class Peers:
+    """The beliefs of a node; None for those that its strategy does not ask for."""
+
+    __slots__ = ("holders", "loads")
+
+    def __init__(self, weighs_loads: bool, keeps_index: bool) -> None:
+        self.loads: dict[NodeId, tuple[int, int]] | None = {} if weighs_loads else None  # the load, and when we heard
+        self.holders: dict[int, dict[NodeId, None]] | None = {} if keeps_index else None  # by object
+
+
+NO_PEERS = Peers(False, False)
+"""Shared by all nodes whose strategies ask for no beliefs."""
+
+
 def heard_load(core: NodeCore, node: NodeId, load: int) -> None:
     """A node has said how much waits or runs there (a node that asks for work has nothing)."""
-    loads = core.loads
+    loads = core.peers.loads
     assert loads is not None
     loads.pop(node, None)
     if len(loads) >= LOADS_MAX:
@@ -35,27 +49,28 @@ def heard_load(core: NodeCore, node: NodeId, load: int) -> None:
 
 def sent_task(core: NodeCore, node: NodeId) -> None:
     """A task was sent there: one more than we have heard of."""
-    assert core.loads is not None
-    load, since_ns = core.loads.get(node, (0, core.now_ns))
+    loads = core.peers.loads
+    assert loads is not None
+    load, since_ns = loads.get(node, (0, core.now_ns))
     if core.now_ns - since_ns > LOAD_NEWS_NS:
         load, since_ns = 0, core.now_ns
-    core.loads[node] = (load + 1, since_ns)
-    if len(core.loads) > LOADS_MAX:
-        del core.loads[next(iter(core.loads))]
+    loads[node] = (load + 1, since_ns)
+    if len(loads) > LOADS_MAX:
+        del loads[next(iter(loads))]
 
 
 def load_of(core: NodeCore, node: NodeId) -> int:
     """How much waits or runs at a node as far as we know; UNKNOWN if nothing was heard of it lately."""
     if node == core.node:
-        return core.shared.count + core.dedicated.count + len(core.running)
-    load, since_ns = (core.loads or {}).get(node, (UNKNOWN, 0))
+        return core.queues.shared.count + core.queues.dedicated.count + len(core.executors.running)
+    load, since_ns = (core.peers.loads or {}).get(node, (UNKNOWN, 0))
     return load if core.now_ns - since_ns <= LOAD_NEWS_NS else UNKNOWN
 
 
 def heard_of(core: NodeCore, most: int) -> list[NodeId]:
     """Members of which a load was heard lately, the latest news first."""
     found: list[NodeId] = []
-    for node, (_, since_ns) in reversed((core.loads or EMPTY).items()):
+    for node, (_, since_ns) in reversed((core.peers.loads or EMPTY).items()):
         if core.now_ns - since_ns > LOAD_NEWS_NS or len(found) >= most:
             break
         if node in core.members and node not in core.membership.leavers:
@@ -65,7 +80,7 @@ def heard_of(core: NodeCore, most: int) -> list[NodeId]:
 
 def note_handed(core: NodeCore, node: NodeId, ready: Ready) -> None:
     """A task goes to a node, which will have what it reads."""
-    holders = core.holders
+    holders = core.peers.holders
     assert holders is not None
     for object_, size_bytes, _, _, _ in ready.inputs:
         if size_bytes > INLINE_BYTES:
@@ -80,7 +95,7 @@ def note_handed(core: NodeCore, node: NodeId, ready: Ready) -> None:
 
 def cached_bytes(core: NodeCore, node: NodeId, ready: Ready) -> int:
     """How much of what a task reads is at a node, made there or fetched."""
-    holders = core.holders
+    holders = core.peers.holders
     assert holders is not None
     cached = 0
     for object_, size_bytes, _, places, _ in ready.inputs:
@@ -91,7 +106,7 @@ def cached_bytes(core: NodeCore, node: NodeId, ready: Ready) -> int:
 
 def most_cached_bytes(core: NodeCore, ready: Ready) -> int:
     """How much of it is at the node that has most, of those that can run it."""
-    holders = core.holders
+    holders = core.peers.holders
     assert holders is not None
     held: dict[NodeId, int] = {}
     for object_, size_bytes, _, places, _ in ready.inputs:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off
 from daws.core.executors import start
 from daws.core.objects import are_small, missing_inputs, pin
 from daws.core.places import holds
-from daws.core.pressure import step_forward
-from daws.core.queues import NO_TASKS, ReadyQueue
+from daws.core.queues import ReadyQueue, dedicated_queue, own_queues, shared_queue
 from daws.core.transfer import know_until, push
 from daws.model.task import AGAIN, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
@@ -26,30 +24,15 @@ NOWHERE = -3
 """No member can run this task: it waits beside the queues until one joins."""
 
 
-def shared_queue(core: NodeCore) -> ReadyQueue:
-    """The queue from which others may steal, to put something into it."""
-    if core.shared is NO_TASKS:
-        core.shared = ReadyQueue(core.strategy.match)
-    return core.shared
-
-
-def dedicated_queue(core: NodeCore) -> ReadyQueue:
-    """The queue of tasks that are to run here, to put something into it."""
-    if core.dedicated is NO_TASKS:
-        core.dedicated = ReadyQueue(core.strategy.match)
-    return core.dedicated
-
-
 def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
-    if core.pressed and step_forward(core, ready):
+    if core.objects.pressed and core.step_forward(ready):
         return
     if core.plain and (dedicated or ready.inputs or ready.mode or ready.spec.needs is not None):
-        core.plain = False
-    if not (core.shared.count or core.dedicated.count):
-        core.waiting_since_ns = core.now_ns
-    core.sequence = sequence = core.sequence + 1
+        core.end_plain()
+    queues = own_queues(core)
+    queues.note_waiting(core.now_ns)
     queue = dedicated_queue(core) if dedicated else shared_queue(core)
-    queue.push(core.strategy.order.key(core, ready), sequence, ready)
+    queue.push(core.strategy.order.key(core, ready), queues.next_sequence(), ready)
     core.schedule_soon()
 
 
@@ -64,7 +47,7 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
         if holds(core, ready.spec.id, ready.attempt, ready.move):
             return  # not heard for the first time
         if ready.attempt:
-            call_off(core, ready.spec.id, ready.attempt - 1)  # the store has forgotten that it was ours: it is over
+            core.call_off(ready.spec.id, ready.attempt - 1)  # the store has forgotten that it was ours: it is over
         if ready.mode & AGAIN:
             note_taken(core, ready)
         ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode & ~AGAIN)
@@ -78,7 +61,7 @@ def note_taken(core: NodeCore, ready: Ready) -> None:
 
 def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     """Many tasks at once, from a client or when their parent has ended: those that run anywhere take a short way."""
-    if core.pressed or (core.keeping is not None and core.keeping.doubts):
+    if core.objects.pressed or (core.keeping is not None and core.keeping.doubts):
         for ready in tasks:
             accept(core, ready)
         core.schedule_soon()
@@ -86,14 +69,12 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     place, order = core.strategy.place, core.strategy.order
     choose, key = place.choose, order.key
     rng, takes_plain = core.rng, core.takes_plain
-    shared, dedicated = shared_queue(core), core.dedicated
-    if not (shared.count or dedicated.count):
-        core.waiting_since_ns = core.now_ns
+    shared, queues = shared_queue(core), core.queues
+    queues.note_waiting(core.now_ns)
     unlabelled = shared.labelled is None  # else those that came before and have a context would have to wait
     neutral = unlabelled and plain_is_neutral(core)
-    light = neutral and core.threshold > 0 and _small_is_neutral(core)
+    light = neutral and core.tuning.threshold > 0 and _small_is_neutral(core)
     plain: list[Ready] = []
-    sequence = core.sequence
     for ready in tasks:
         spec = ready.spec
         if neutral and not (ready.mode or spec.priority or spec.rank) and spec.needs is None and takes_plain:
@@ -102,34 +83,24 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
                 continue
             if light and are_small(ready.inputs):
                 plain.append(ready)
-                core.plain = False
+                core.end_plain()
                 continue
         if ready.mode:
-            core.sequence = sequence
             accept(core, ready)
-            sequence = core.sequence
             continue
         choice = choose(core, ready, rng)
         if choice >= 0 or not takes_plain or spec.needs is not None:
-            core.sequence = sequence
             _settle(core, ready, choice, False)
-            sequence = core.sequence
             continue
         rank = key(core, ready)
         if choice == SHARED and unlabelled and not rank and (not ready.inputs or are_small(ready.inputs)):
             plain.append(ready)
             if ready.inputs:
-                core.plain = False
+                core.end_plain()
         else:
-            sequence += 1
-            if choice == SHARED:
-                shared.push(rank, sequence, ready)
-            else:
-                if dedicated is NO_TASKS:
-                    dedicated = dedicated_queue(core)
-                dedicated.push(rank, sequence, ready)
-            core.plain = False
-    core.sequence = sequence
+            queue = shared if choice == SHARED else dedicated_queue(core)
+            queue.push(rank, queues.next_sequence(), ready)
+            core.end_plain()
     if plain:
         shared.push_plain(plain)
     core.schedule_soon()
@@ -150,9 +121,9 @@ def _small_is_neutral(core: NodeCore) -> bool:
 def accept_plain(core: NodeCore, tasks: list[Ready], alike: int | None) -> None:
     """Many new tasks that read nothing, need nothing and are as urgent as any other; `alike` is their kind, if all are
     of one."""
-    shared = core.shared
+    shared = core.queues.shared
     if (
-        core.pressed
+        core.objects.pressed
         or (core.keeping is not None and core.keeping.doubts)
         or not core.takes_plain
         or shared.labelled is not None
@@ -160,8 +131,7 @@ def accept_plain(core: NodeCore, tasks: list[Ready], alike: int | None) -> None:
     ):
         accept_all(core, tuple(tasks))
         return
-    if not (shared.count or core.dedicated.count):
-        core.waiting_since_ns = core.now_ns
+    own_queues(core).note_waiting(core.now_ns)
     shared_queue(core).push_plain(tasks, alike)
     core.schedule_soon()
 
@@ -171,9 +141,7 @@ def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
     if choice < 0 and not (core.takes_plain if ready.spec.needs is None else can_run_here(core, ready)):
         choice = _elsewhere(core, ready)
         if choice == NOWHERE:
-            if core.stranded is None:
-                core.stranded = []
-            core.stranded.append(ready)
+            own_queues(core).strand(ready)
             return
     if choice == SHARED:
         if not (alone and start_at_once(core, ready)):
@@ -191,16 +159,16 @@ def start_at_once(core: NodeCore, ready: Ready) -> bool:
     """A task that finds an idle executor and empty queues need not stand in one: the scheduling pass would take it out
     again. False if it is not as simple as that."""
     if (
-        not core.plain_free
-        or core.shared.count
-        or core.dedicated.count
+        not core.executors.plain_free
+        or core.queues.shared.count
+        or core.queues.dedicated.count
         or core.fetching.staged
-        or core.resumable
-        or core.pressed
+        or core.executors.resumable
+        or core.objects.pressed
         or ready.mode
         or ready.spec.needs is not None
-        or core.groups[0].context is not None
-        or core.doomed
+        or core.executors.groups[0].context is not None
+        or core.queues.doomed
         or core.now_ns >= core.membership.leased_until_ns
     ):
         return False
@@ -209,8 +177,8 @@ def start_at_once(core: NodeCore, ready: Ready) -> bool:
             return False
         if core.objects.copies:
             pin(core, ready)
-    core.plain = False
-    start(core, ready, core.plain_free.pop())
+    core.end_plain()
+    start(core, ready, core.executors.take_free())
     return True
 
 
@@ -228,14 +196,13 @@ def can_run_here(core: NodeCore, ready: Ready) -> bool:
 
 def place_stranded(core: NodeCore) -> None:
     """The members have changed: perhaps one of them can run what nobody could."""
-    stranded, core.stranded = core.stranded or [], None
-    for ready in stranded:
+    for ready in core.queues.take_stranded():
         _settle(core, ready, core.strategy.place.choose(core, ready, core.rng), False)
 
 
 def next_queue(core: NodeCore) -> ReadyQueue:
     """Where the next task is taken from: what is dedicated to this node comes first, unless the order counts across."""
-    dedicated, shared = core.dedicated, core.shared
+    dedicated, shared = core.queues.dedicated, core.queues.shared
     if not dedicated.count:
         return shared
     if core.one_line and shared.count and shared.first_key() < dedicated.first_key():

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
     """Every task that is to run, runs or waits here, and the place where it is."""
-    for ready in core.dedicated.all():
+    for ready in core.queues.dedicated.all():
         yield "dedicated", ready
-    for ready in core.shared.all():
+    for ready in core.queues.shared.all():
         yield "shared", ready
     for ready, _ in core.fetching.waiting.values():
         yield "staging", ready
     for ready in core.fetching.staged:
         yield "staged", ready
-    for run in core.running.values():
+    for run in core.executors.running.values():
         yield "suspended" if run.suspended else "running", run.ready
     for ready in (core.transfer.announcing or {}).values():
         yield "announcing", ready
-    for ready in core.stranded or ():
+    for ready in core.queues.stranded or ():
         yield "stranded", ready
 
 

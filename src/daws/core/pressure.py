@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def step_forward(core: NodeCore, ready: Ready) -> bool:
     """Stage a task that reads objects and has them all here, so that under pressure it does not wait behind others."""
-    if ready.mode or (core.doomed and ready.spec.id in core.doomed):
+    if ready.mode or (core.queues.doomed and ready.spec.id in core.queues.doomed):
         return False
     if not any(one[1] > INLINE_BYTES for one in ready.inputs) or missing_inputs(core, ready):
         return False
@@ -46,4 +46,4 @@ def makes_room(core: NodeCore, ready: Ready) -> bool:
 
 def is_busy(core: NodeCore) -> bool:
     """Does anything run here? A suspended run does not count: it may wait for tasks that have not started."""
-    return any(not run.suspended for run in core.running.values())
+    return any(not run.suspended for run in core.executors.running.values())

@@ -8,16 +8,22 @@ no two entries ever compare their tasks). A task with several labels stands in e
 it comes up a second time.
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import inf
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from daws.model.context import ANY, AnyOf, Context, Wish, labels, rank_of
 from daws.model.task import Needs, Ready
 from daws.strategy.decisions import Match
+
+if TYPE_CHECKING:
+    from daws.core.node import NodeCore
 
 Entry = tuple[float, int, Ready]
 Offered = tuple[Context | None, ...]
@@ -129,6 +135,17 @@ class ReadyQueue:
         if entry is None:
             return bool(heap or fifo)
         return bool((fifo and entry[0] >= 0) or (heap and heap[0] < entry))
+
+    def pop_oldest(self) -> Ready:
+        """The first of the tasks that came first come, first served; there is one."""
+        self.count -= 1
+        return self.fifo.popleft()  # type: ignore[union-attr]
+
+    def cut_oldest(self, amount: int) -> list[Ready]:
+        """The first so many of the tasks that came first come, first served; there are as many."""
+        self.count -= amount
+        popleft = self.fifo.popleft  # type: ignore[union-attr]
+        return [popleft() for _ in range(amount)]
 
     def peek(self) -> Ready | None:
         """The first of the tasks that need no particular executor."""
@@ -291,7 +308,7 @@ class ReadyQueue:
         """Every task, in the order in which they came."""
         return [ready for _, _, ready in sorted(self._entries(), key=itemgetter(1))]
 
-    def pour_into(self, other: "ReadyQueue", amount: int) -> None:
+    def pour_into(self, other: ReadyQueue, amount: int) -> None:
         """Move up to `amount` tasks that would run last, whatever they need, with the keys that they have."""
         oldest, entries = self._cut_last(amount, None)
         if oldest:
@@ -371,7 +388,7 @@ class ReadyQueue:
             del heap[keep:]
         return oldest, loot
 
-    def remove(self, task: int) -> Ready | None:
+    def take_task(self, task: int) -> Ready | None:
         """Take one task out, wherever it stands. (A long search, for rare cases.)"""
         found = next((one for one in self.all() if one.spec.id == task), None)
         if found is None:
@@ -440,3 +457,90 @@ class _NoTasks(ReadyQueue):
 
 
 NO_TASKS: ReadyQueue = _NoTasks(None)  # type: ignore[arg-type]
+
+
+class Queues:
+    """The ready tasks of a node that do not run: in its two queues, or beside them."""
+
+    __slots__ = ("dedicated", "doomed", "sequence", "shared", "stranded", "waiting_since_ns")
+
+    def __init__(self) -> None:
+        self.shared = NO_TASKS  # others may steal them
+        self.dedicated = NO_TASKS  # they are to run here
+        self.sequence = 0
+        self.doomed: dict[int, int] | None = None  # by task that was called off: up to which attempt
+        self.stranded: list[Ready] | None = None  # tasks that no member can run
+        self.waiting_since_ns = 0  # when a task was last put into empty queues
+
+    def next_sequence(self) -> int:
+        """A number for a task that is queued: those with equal keys leave in the order in which they came."""
+        self.sequence = sequence = self.sequence + 1
+        return sequence
+
+    def note_waiting(self, now_ns: int) -> None:
+        """A task is about to be queued."""
+        if not (self.shared.count or self.dedicated.count):
+            self.waiting_since_ns = now_ns
+
+    def forget_all(self) -> None:
+        """All tasks were taken out of both queues."""
+        self.shared = self.dedicated = NO_TASKS
+
+    def strand(self, ready: Ready) -> None:
+        """No member can run this task: it waits beside the queues until one joins."""
+        if self.stranded is None:
+            self.stranded = []
+        self.stranded.append(ready)
+
+    def take_stranded(self) -> list[Ready]:
+        stranded, self.stranded = self.stranded or [], None
+        return stranded
+
+    def doom(self, task: int, attempt: int) -> None:
+        """A task was called off, and may stand in a queue: it is not started when it comes up."""
+        if self.doomed is None:
+            self.doomed = {}
+        self.doomed[task] = max(attempt, self.doomed.get(task, 0))
+
+    def forgive(self, task: int, attempt: int) -> None:
+        """Only attempts up to this one are called off."""
+        if self.doomed and task in self.doomed:
+            self.doomed[task] = min(self.doomed[task], attempt)
+
+    def forget_doomed(self) -> None:
+        """The queues are empty, so nothing of what was called off can be in them."""
+        self.doomed = None
+
+
+NO_QUEUES = Queues()
+"""Shared by all nodes that have never had a ready task. `own_queues` creates a node's own."""
+
+
+def own_queues(core: NodeCore) -> Queues:
+    """The queues of this node, to change something."""
+    if core.queues is NO_QUEUES:
+        core.queues = Queues()
+    return core.queues
+
+
+def shared_queue(core: NodeCore) -> ReadyQueue:
+    """The queue from which others may steal, to put something into it."""
+    queues = own_queues(core)
+    if queues.shared is NO_TASKS:
+        queues.shared = ReadyQueue(core.strategy.match)
+    return queues.shared
+
+
+def dedicated_queue(core: NodeCore) -> ReadyQueue:
+    """The queue of tasks that are to run here, to put something into it."""
+    queues = own_queues(core)
+    if queues.dedicated is NO_TASKS:
+        queues.dedicated = ReadyQueue(core.strategy.match)
+    return queues.dedicated
+
+
+def is_doomed(core: NodeCore, ready: Ready) -> bool:
+    """Was this run called off while it stood in a queue?"""
+    assert core.queues.doomed is not None
+    attempt = core.queues.doomed.get(ready.spec.id)
+    return attempt is not None and ready.attempt <= attempt

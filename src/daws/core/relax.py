@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from daws.core.effects import STALL, SetTimer
 from daws.core.fetching import unstage
-from daws.core.placement import enqueue, shared_queue
+from daws.core.handlers import fires
+from daws.core.placement import enqueue
+from daws.core.queues import shared_queue
+from daws.core.tuning import arm_stall, disarm_stall, note_stall, set_tt, stay_calm
 from daws.model.task import Ready
 
 if TYPE_CHECKING:
@@ -23,33 +26,33 @@ def relax(core: NodeCore) -> None:
     """Share dedicated tasks that would wait here for too long."""
     excess = core.strategy.relax.excess(core)
     if excess <= 0:
-        core.calm_count = core.dedicated.count  # no need to ask again before there are more of them
+        stay_calm(core, core.queues.dedicated.count)  # no need to ask again before there are more of them
         return
-    core.dedicated.pour_into(shared_queue(core), excess)
-    core.plain = False
-    core.tt_ns = core.strategy.relax.after_sharing(core)
+    core.queues.dedicated.pour_into(shared_queue(core), excess)
+    core.end_plain()
+    set_tt(core, core.strategy.relax.after_sharing(core))
 
 
 def watch_for_stall(core: NodeCore) -> None:
     """All executors are busy and tasks wait for this node alone: look again after a while."""
-    if core.pressed or not core.relaxing or not (core.dedicated.count or _waiting(core)):
+    if core.objects.pressed or not core.tuning.relaxing or not (core.queues.dedicated.count or _waiting(core)):
         return
-    core.stall_armed = True
-    core.stall_since = (core.now_ns, core.done_count)
+    arm_stall(core, (core.now_ns, core.lengths.done_count))
     core.out.append(SetTimer(STALL, core.now_ns + _stall_ns(core)))
 
 
+@fires(STALL)
 def look_for_stall(core: NodeCore) -> None:
     """The timer has fired. (Timers of a real clock may be early by a part of a millisecond.)"""
     stall_ns = _stall_ns(core)
-    core.stall_armed = not stall_ns  # the strategy may have changed meanwhile
+    disarm_stall(core, not stall_ns)  # the strategy may have changed meanwhile
     if not stall_ns:
         return
-    since_ns, done_count = core.stall_since
-    if core.done_count != done_count:
+    since_ns, done_count = core.tuning.stall_since
+    if core.lengths.done_count != done_count:
         watch_for_stall(core)
     elif core.now_ns - since_ns < stall_ns:
-        core.stall_armed = True
+        arm_stall(core)
         core.out.append(SetTimer(STALL, since_ns + stall_ns))
     else:
         relax_stalled(core, core.now_ns - since_ns)
@@ -59,15 +62,15 @@ def relax_stalled(core: NodeCore, since_ns: int) -> None:
     """Share dedicated tasks because no run has ended for this long. The tasks that run here are long, so the time that
     the next ones will wait does not follow from the lengths of others. Staged tasks, whose inputs are here already, go
     back into the queue first."""
-    if core.idle_count or core.pressed or not core.relaxing:
+    if core.idle_count or core.objects.pressed or not core.tuning.relaxing:
         return
     for ready in _waiting(core):
         unstage(core, ready.spec.id, ready.attempt)
         enqueue(core, ready, dedicated=True)
-    if core.dedicated.count:
-        core.stalled_ns = since_ns
+    if core.queues.dedicated.count:
+        note_stall(core, since_ns)
         relax(core)
-        core.stalled_ns = 0
+        note_stall(core, 0)
         core.schedule_soon()  # who looks for takers has some to offer
 
 

@@ -6,11 +6,10 @@ task. There is no timer: a node looks at its runs when another node asks it for 
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
 from daws.core.effects import VALIDATE, SetTimer
-from daws.core.empty import EMPTY
+from daws.core.empty import shared_part
 from daws.core.executors import Run
 from daws.core.transfer import offer
 from daws.model.task import REPLICA, SUSPECT, NodeId
@@ -19,16 +18,36 @@ from daws.wire.messages import COPY
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
-LENGTHS_MAX = 64
-"""The number of lengths of each kind of task that are kept, the latest ones."""
 COPIED_MAX = 4096
 """The number of tasks of which copies were offered that are remembered, beside those that are still queued."""
 
 
-def note_length(core: NodeCore, kind: int, duration_ns: int) -> None:
-    """A run has ended."""
-    assert core.lengths is not None
-    core.lengths.setdefault(kind, deque(maxlen=LENGTHS_MAX)).append(duration_ns)
+class Replicas:
+    """The copies that this node has offered to others, and those that it runs itself."""
+
+    __slots__ = ("armed", "copied", "count")
+
+    def __init__(self) -> None:
+        self.copied: dict[int, int] = {}  # by task: how many copies of it were offered
+        self.count = 0  # copies of other nodes' tasks that this node has got so far
+        self.armed = False  # the timer after which the store is asked about them is set
+
+
+NO_REPLICAS = shared_part(Replicas())
+"""Shared by all nodes that have nothing to do with copies. `own_replicas` creates a node's own."""
+
+
+def own_replicas(core: NodeCore) -> Replicas:
+    if core.replicas is NO_REPLICAS:
+        core.replicas = Replicas()
+    return core.replicas
+
+
+def got_copy(core: NodeCore) -> None:
+    """This node may run a copy of another node's task."""
+    own_replicas(core).count += 1
+    if not core.replicas.armed:
+        validate_later(core)
 
 
 def overdue_runs(core: NodeCore) -> list[Run]:
@@ -36,11 +55,11 @@ def overdue_runs(core: NodeCore) -> list[Run]:
     copies_max, overdue_ns = core.strategy.replicate.copies_max, core.strategy.traits.replicate.overdue_ns
     assert overdue_ns is not None
     found: list[tuple[int, int, Run]] = []
-    for task, run in core.running.items():
+    for task, run in core.executors.running.items():
         ready = run.ready
         if not run.since_ns or ready.mode & (REPLICA | SUSPECT) or run.suspended or run.spawned:
             continue
-        if core.copied.get(task, 0) >= copies_max:
+        if core.replicas.copied.get(task, 0) >= copies_max:
             continue
         limit_ns = overdue_ns(core, ready.spec)
         over_ns = core.now_ns - run.since_ns - limit_ns
@@ -65,17 +84,21 @@ def offer_copy(core: NodeCore, idle: NodeId) -> bool:
 
 def note_copy(core: NodeCore, task: int) -> None:
     """A copy of this task was offered to somebody."""
-    if core.copied is EMPTY:
-        core.copied = {}
-    elif len(core.copied) >= COPIED_MAX + core.shared.count:
-        here = {ready.spec.id for ready in core.shared.all()}.union(core.running)
-        core.copied = {one: count for one, count in core.copied.items() if one in here}
-    core.copied[task] = core.copied.get(task, 0) + 1
+    replicas = own_replicas(core)
+    if len(replicas.copied) >= COPIED_MAX + core.queues.shared.count:
+        here = {ready.spec.id for ready in core.queues.shared.all()}.union(core.executors.running)
+        replicas.copied = {one: count for one, count in replicas.copied.items() if one in here}
+    replicas.copied[task] = replicas.copied.get(task, 0) + 1
 
 
 def validate_later(core: NodeCore) -> None:
     """This node has copies of tasks: set the timer after which it asks the store about them, if `replicate` says so."""
     every_ns = core.strategy.traits.replicate.validate_ns
     if every_ns:
-        core.validating = True
+        own_replicas(core).armed = True
         core.out.append(SetTimer(VALIDATE, core.now_ns + every_ns))
+
+
+def timer_fired(core: NodeCore) -> None:
+    """The timer that asks the store about copies is not set any more."""
+    own_replicas(core).armed = False

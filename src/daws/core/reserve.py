@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daws.core.effects import PATIENCE, SetTimer
+from daws.core.handlers import fires
 from daws.model.task import RAISED, Ready, TaskSpec
 
 if TYPE_CHECKING:
@@ -22,29 +23,30 @@ COMMIT_NS = 300_000
 
 def expected_ns(core: NodeCore, spec: TaskSpec) -> int:
     """How long a task takes, as far as that is known; else how long it and all that follows it take."""
-    seen = core.kinds.get(spec.kind)
+    seen = core.lengths.kinds.get(spec.kind)
     return seen[2] if seen is not None else spec.estimate_ns or spec.rank % RAISED
 
 
 def waits_for_better(core: NodeCore, ready: Ready) -> bool:
     """Everything that this task reads is here, and executors are idle: are they rather kept for others?"""
     patience_ns = int(core.patience * expected_ns(core, ready.spec))
-    if not core.one_group or _coming_count(core, ready.spec, patience_ns) < len(core.plain_free):
-        core.waits_until_ns = 0  # there are executors for all of them
+    if not core.executors.one_group or _coming_count(core, ready.spec, patience_ns) < len(core.executors.plain_free):
+        core.executors.wait_until(0)  # there are executors for all of them
         return False
-    if not core.waits_until_ns:
-        core.waits_until_ns = core.now_ns + patience_ns
-        core.out.append(SetTimer(PATIENCE, core.waits_until_ns))
-    if core.now_ns < core.waits_until_ns:
+    if not core.executors.waits_until_ns:
+        core.executors.wait_until(core.now_ns + patience_ns)
+        core.out.append(SetTimer(PATIENCE, core.executors.waits_until_ns))
+    if core.now_ns < core.executors.waits_until_ns:
         return True
-    core.waits_until_ns = 0
+    core.executors.wait_until(0)
     return False
 
 
+@fires(PATIENCE)
 def patience_is_over(core: NodeCore) -> None:
     """Perhaps: timers of a real clock may be early by a part of a millisecond."""
-    if core.now_ns < core.waits_until_ns:
-        core.out.append(SetTimer(PATIENCE, core.waits_until_ns))
+    if core.now_ns < core.executors.waits_until_ns:
+        core.out.append(SetTimer(PATIENCE, core.executors.waits_until_ns))
     else:
         core.schedule_soon()
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from daws.core.events import EventType, RunDone, RunEnded, RunsDone
 from daws.core.handlers import HANDLERS, handles
-from daws.core.lengths import SAMPLE_ALL, SAMPLE_MASK, adapt, is_sampled, learn_length
+from daws.core.lengths import SAMPLE_ALL, SAMPLE_MASK, count_end, learn_length
 from daws.core.objects import are_small
-from daws.core.schedule import on_run_ended
 from daws.core.store_calls import add_ends
 from daws.wire.store import Finish, FinishSmall, Row
 
@@ -33,13 +32,11 @@ def end_together(core: NodeCore, events: Sequence[EventType]) -> Sequence[EventT
         events = events[1:]
     rows: list[Row] = []
     is_awaited = False
-    inflight, running = core.inflight, core.running
+    inflight, running = core.executors.inflight, core.executors.running
     if core.store.rows is None or inflight is None or core.shard_count > 1 or core.plain:
         return events
-    node, here = core.node, core.here
-    if not here:
-        core.here = here = (node,)
-    first = done = core.done_count
+    node, here = core.node, core.here or core.only_here()
+    first = done = core.lengths.done_count
     look_at = _next_look(core)
     slot, sent = -1, 0
     for event in events:
@@ -63,23 +60,18 @@ def end_together(core: NodeCore, events: Sequence[EventType]) -> Sequence[EventT
         del running[task]
         done += 1
         if done == look_at:
-            core.done_count = done
-            if is_sampled(done):
-                learn_length(core, ready.spec.kind, event.duration_ns)
-            if done == core.adapt_at:
-                adapt(core)
+            core.lengths.count_ends(done - core.lengths.done_count - 1)
+            count_end(core, ready.spec.kind, event.duration_ns)
             look_at = _next_look(core)
         spec, value = ready.spec, event.value
         rows.append(Finish(task, ready.attempt, node, ((spec.outputs[0], len(value), task, here, value),)))
         if not spec.leaf:
             is_awaited = True
-    if sent:
-        inflight[slot] = sent
     ended = done - first
     if ended:
         add_ends(core, rows, is_awaited)
-        core.done_count = done
-        core.ahead -= ended
+        core.lengths.count_ends(done - core.lengths.done_count)
+        core.executors.end_sent(slot, sent, ended)
         core.schedule_soon()
     return events[ended:]
 
@@ -88,7 +80,7 @@ def end_together(core: NodeCore, events: Sequence[EventType]) -> Sequence[EventT
 def on_run_done(core: NodeCore, event: RunDone) -> None:
     """One that came alone, or that is not of the plain kind."""
     value = event.value
-    on_run_ended(core, RunEnded(event.task, event.run, event.duration_ns, (len(value),), values=(value,)))
+    HANDLERS[RunEnded](core, RunEnded(event.task, event.run, event.duration_ns, (len(value),), values=(value,)))
 
 
 @handles(RunsDone)
@@ -108,7 +100,7 @@ def _end_slowly(core: NodeCore, event: RunsDone, first: int, last: int) -> None:
     part = slice(first, last)
     columns = event.tasks[part], event.runs[part], event.durations_ns[part], event.values[part]
     rest = [*map(RunDone, *columns)]
-    if len(rest) > 1 and core.inflight is not None:
+    if len(rest) > 1 and core.executors.inflight is not None:
         rest = end_together(core, rest)  # type: ignore[assignment]
     for one in rest:
         on_run_done(core, one)
@@ -116,9 +108,15 @@ def _end_slowly(core: NodeCore, event: RunsDone, first: int, last: int) -> None:
 
 def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
     """How many were taken in: none, if anything about them is unusual."""
-    inflight, running = core.inflight, core.running
-    done = core.done_count
-    if core.store.rows is None or inflight is None or core.shard_count > 1 or core.plain or core.lengths is not None:
+    inflight, running = core.executors.inflight, core.executors.running
+    done = core.lengths.done_count
+    if (
+        core.store.rows is None
+        or inflight is None
+        or core.shard_count > 1
+        or core.plain
+        or core.lengths.last is not None
+    ):
         return 0
     tasks, numbers = event.tasks[first:], event.runs[first:]
     found = [*map(running.get, tasks)]
@@ -126,7 +124,7 @@ def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
         return 0
     slot = found[0].slot
     count = min(len(tasks), inflight.get(slot, 0) - 2)  # with the others the executor may fall idle
-    if count <= 0 or done < SAMPLE_ALL or done < core.adapt_at <= done + count:
+    if count <= 0 or done < SAMPLE_ALL or done < core.tuning.adapt_at <= done + count:
         return 0
     readies = []
     for run, number in zip(found, numbers, strict=True):
@@ -140,15 +138,12 @@ def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
         del tasks[count:], readies[count:]
     specs = [ready.spec for ready in readies]
     values = event.values[first : first + count]
-    here = core.here
-    if not here:
-        core.here = here = (core.node,)
+    here = core.here or core.only_here()
     for task in tasks:
         del running[task]
-    inflight[slot] -= count
-    core.ahead -= count
+    core.executors.end_sent(slot, inflight[slot] - count, count)
     core.schedule_soon()
-    core.done_count = done + count
+    core.lengths.count_ends(count)
     sampled = slice(~done & SAMPLE_MASK, count, SAMPLE_MASK + 1)
     durations_ns = event.durations_ns[first:][sampled]
     kinds = [spec.kind for spec in specs[sampled]]
@@ -170,6 +165,7 @@ def _end_columns(core: NodeCore, event: RunsDone, first: int) -> int:
 
 def _next_look(core: NodeCore) -> int:
     """After which end there is more to do than to count it."""
-    done = core.done_count + 1
+    done = core.lengths.done_count + 1
     sampled = done if done < SAMPLE_ALL else (done + SAMPLE_MASK) & ~SAMPLE_MASK
-    return core.adapt_at if done <= core.adapt_at < sampled else sampled  # who never adapts has that behind him
+    adapt_at = core.tuning.adapt_at  # below `done` if the strategy never adapts
+    return adapt_at if done <= adapt_at < sampled else sampled

@@ -9,24 +9,17 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from daws.core.abort import is_doomed, let_go_of_spawned, release_slot
-from daws.core.commits import finish
-from daws.core.effects import ResumeRun, StartRun
-from daws.core.empty import EMPTY
+from daws.core.effects import ResumeRun
 from daws.core.events import Pressure, RunEnded
 from daws.core.executors import Group, Run, start
 from daws.core.fetching import keep_memory_for, put_back, sort_staged, stage, take_staged
 from daws.core.handlers import handles
-from daws.core.lengths import SAMPLE_ALL, SAMPLE_MASK, adapt, learn_length
-from daws.core.memory import may_take_memory, memory_fits, stand_in_line, waits_for_memory
-from daws.core.objects import end_reading, missing_inputs, pin, unpin
-from daws.core.outliving import ask_whether_outlived
+from daws.core.lengths import count_end
+from daws.core.objects import end_reading, missing_inputs, pin, set_pressed, unpin
+from daws.core.outliving import ask_whether_outlived, end_waiting, let_go_of_spawned
 from daws.core.placement import next_queue
-from daws.core.pressure import is_busy, makes_room, step_forward
-from daws.core.relax import relax, watch_for_stall
+from daws.core.queues import is_doomed
 from daws.core.reserve import waits_for_better
-from daws.core.send_ahead import ahead_most, recall_ahead, recall_soon, send_ahead
-from daws.core.steal import look_for_takers, look_for_work
 from daws.core.transfer import claim_own
 from daws.model.task import REPLICA, SUSPECT, Ready
 from daws.wire.store import ANNOUNCE, RETRY
@@ -47,38 +40,31 @@ def schedule(core: NodeCore) -> None:
     """Use every idle executor, fetch ahead, and look for work or for takers."""
     if core.now_ns >= core.membership.leased_until_ns:
         return  # too close to the end of the lease to start anything new; the next renewal schedules again
-    dedicated, shared = core.dedicated, core.shared
+    dedicated, shared = core.queues.dedicated, core.queues.shared
     if core.plain:
-        free = core.plain_free
+        free = core.executors.plain_free
         fifo = shared.fifo
-        running = core.running
         while free and fifo:
-            if running is EMPTY:
-                core.running = running = {}
-            ready = fifo.popleft()
-            shared.count -= 1
-            slot = free.pop()
-            core.token = number = core.token + 1
-            running[ready.spec.id] = Run(number, ready, slot)
-            core.out.append(StartRun(number, slot, ready))
+            start(core, shared.pop_oldest(), free.pop())
         if fifo:
             return
-    if not (dedicated.count or shared.count or core.fetching.staged or core.resumable):
-        wants_more = not (core.fetching.waiting or core.pressed) or (core.is_giver and asks_meanwhile(core))
-        if wants_more and (core.plain_free or (len(core.groups) > 1 and core.idle_count)):
-            if core.inflight:
-                recall_soon(core)
-            look_for_work(core)
+    if not (dedicated.count or shared.count or core.fetching.staged or core.executors.resumable):
+        wants_more = not (core.fetching.waiting or core.objects.pressed) or (core.is_giver and asks_meanwhile(core))
+        if wants_more and (core.executors.plain_free or (len(core.executors.groups) > 1 and core.idle_count)):
+            if core.executors.inflight:
+                core.recall_soon()
+            core.look_for_work()
         return
-    if dedicated.count > core.calm_count and core.relaxing:
-        relax(core)
-    if core.resumable:
+    if dedicated.count > core.tuning.calm_count and core.tuning.relaxing:
+        core.relax()
+    if core.executors.resumable:
         resume(core)
     idle = False
-    for group in core.groups:
+    for group in core.executors.groups:
         free = group.free
         while free:
-            some = next_ready(core, group) if not (core.pressed and is_busy(core)) else next_to_make_room(core, group)
+            makes_room = core.objects.pressed and core.is_busy()
+            some = next_to_make_room(core, group) if makes_room else next_ready(core, group)
             if some is None:
                 idle = True
                 break
@@ -90,35 +76,36 @@ def schedule(core: NodeCore) -> None:
                 # A wide task keeps the executors that fall free until there are enough of them.
                 put_back(core, some)
                 break
-            if needs.memory_bytes and not may_take_memory(core, some):
-                stand_in_line(core, some)
+            if needs.memory_bytes and not core.may_take_memory(some):
+                core.stand_in_line(some)
                 if feed(core):
                     continue
-                if not core.pressed:
+                if not core.objects.pressed:
                     go_on_beside(core, group, needs.cores)
                 break
             start(core, some, free.pop(), group.take(needs.cores - 1))
-    if not (core.stall_armed or idle) and (dedicated.count or core.fetching.staged):
-        watch_for_stall(core)
+    if not (core.tuning.stall_armed or idle) and (dedicated.count or core.fetching.staged):
+        core.watch_for_stall()
     if dedicated.count or shared.count:
-        if not (idle or core.pressed):
+        if not (idle or core.objects.pressed):
             if core.now_ns < core.fetching.ahead_until_ns and core.config.fetches_ahead:
                 fetch_ahead(core)
-            if core.has_short:
-                send_ahead(core)
+            if core.lengths.has_short:
+                core.send_ahead()
         if core.is_giver:
-            look_for_takers(core)
-        idle = idle and len(core.groups) > 1  # executors of one sort find nothing in a queue that others have filled
-    if idle and (not (core.fetching.waiting or core.pressed) or (core.is_giver and asks_meanwhile(core))):
-        if core.inflight:
-            recall_soon(core)
-        look_for_work(core)
+            core.look_for_takers()
+        # Executors of one sort find nothing in a queue that others have filled.
+        idle = idle and not core.executors.one_group
+    if idle and (not (core.fetching.waiting or core.objects.pressed) or (core.is_giver and asks_meanwhile(core))):
+        if core.executors.inflight:
+            core.recall_soon()
+        core.look_for_work()
 
 
 def asks_meanwhile(core: NodeCore) -> bool:
     """Executors are idle and inputs are on their way. Mostly their tasks come first; who gets tasks one by one asks for
     the other executors."""
-    return not core.pressed and len(core.fetching.waiting) < core.idle_count
+    return not core.objects.pressed and len(core.fetching.waiting) < core.idle_count
 
 
 def next_ready(core: NodeCore, group: Group) -> Ready | None:
@@ -131,21 +118,21 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
     if core.fetching.waiting and not core.config.fetches_ahead and len(core.fetching.waiting) >= core.idle_count:
         return None  # every idle executor waits for a task of its own
     context = group.context
-    dedicated, shared = core.dedicated, core.shared
+    dedicated, shared = core.queues.dedicated, core.queues.shared
     while True:
         first = next_queue(core)
         if patient and (core.fetching.waiting or core.objects.finishing):
             head = first.peek()
             if head is not None and head.spec.rank and not missing_inputs(core, head) and waits_for_better(core, head):
                 return None
-        else:
-            core.waits_until_ns = 0  # nothing is to come that an executor could be kept for
+        elif core.executors.waits_until_ns:
+            core.executors.wait_until(0)  # nothing is to come that an executor could be kept for
         ready = first.pop(context) if first.count else None
         if ready is None:
             second = shared if first is dedicated else dedicated
             if not second.count or (ready := second.pop(context)) is None:
                 return next_staged(core, group) if patient and core.fetching.staged else None
-        if core.doomed and is_doomed(core, ready):
+        if core.queues.doomed and is_doomed(core, ready):
             continue
         if ready.mode & SUSPECT:
             claim_own(core, ready, ANNOUNCE)
@@ -169,15 +156,15 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
 
 def feed(core: NodeCore) -> bool:
     """Start the task that waits for memory, on executors of whichever group, if there is enough by now."""
-    ready = waits_for_memory(core)
-    if ready is None or not may_take_memory(core, ready) or missing_inputs(core, ready):
+    ready = core.waits_for_memory()
+    if ready is None or not core.may_take_memory(ready) or missing_inputs(core, ready):
         return False
     assert ready.spec.needs is not None
     cores = ready.spec.needs.cores
-    for group in core.groups:
+    for group in core.executors.groups:
         if len(group.free) >= cores and fits(core, ready, group):
             take_staged(core, next(at for at, one in enumerate(core.fetching.staged) if one is ready))
-            start(core, ready, group.free.pop(), group.take(cores - 1))
+            start(core, ready, group.take_one(), group.take(cores - 1))
             return True
     keep_memory_for(core, ready)
     return False
@@ -189,7 +176,7 @@ def go_on_beside(core: NodeCore, group: Group, kept: int) -> None:
         ready = next_modest(core, group)
         if ready is None:
             return
-        start(core, ready, group.free.pop())
+        start(core, ready, group.take_one())
 
 
 def next_modest(core: NodeCore, group: Group) -> Ready | None:
@@ -198,14 +185,14 @@ def next_modest(core: NodeCore, group: Group) -> Ready | None:
         if one.spec.needs is None and fits(core, one, group) and not missing_inputs(core, one):
             take_staged(core, index)
             return one
-    for queue in (core.dedicated, core.shared):
+    for queue in (core.queues.dedicated, core.queues.shared):
         while (ready := queue.peek()) is not None:
             if ready.spec.needs is not None or ready.mode & SUSPECT or not fits(core, ready, group):
                 break
             if ready.inputs and missing_inputs(core, ready):
                 break
             queue.pop_head()
-            if core.doomed and is_doomed(core, ready):
+            if core.queues.doomed and is_doomed(core, ready):
                 continue
             pin(core, ready)
             return ready
@@ -241,7 +228,7 @@ def next_staged(core: NodeCore, group: Group) -> Ready | None:
 def next_to_make_room(core: NodeCore, group: Group) -> Ready | None:
     """The first task for an executor of this group whose end lets go of objects."""
     for index, one in enumerate(islice(core.fetching.staged, LOOKED_AT_MAX)):
-        if fits(core, one, group) and makes_room(core, one) and not missing_inputs(core, one):
+        if fits(core, one, group) and core.makes_room(one) and not missing_inputs(core, one):
             take_staged(core, index)
             return one
     return None
@@ -257,43 +244,41 @@ def fits(core: NodeCore, ready: Ready, group: Group) -> bool:
 @handles(RunEnded)
 def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     task = event.task
-    running = core.running
+    running = core.executors.running
     run = running.pop(task, None) if running else None
     if run is None:
         return
     if run.number != event.run or run.growing:
         running[task] = run
         if run.number == event.run:
-            run.outcome = event  # what it spawned must be in the store before it may count as done
+            run.end_later(event)  # what it spawned must be in the store before it may count as done
             if run.holds and core.keeping is not None and core.shard_count > 1:
                 ask_whether_outlived(core, run)
         return
     ready = run.ready
-    if core.growing:
-        core.growing.pop((task, True), None)  # it waits for nothing any more
+    if core.spawning.growing:
+        end_waiting(core, task)
     if run.holds:
         let_go_of_spawned(core, run)
     if core.plain:
-        shared = core.shared
+        shared = core.queues.shared
         if shared.fifo and core.now_ns < core.membership.leased_until_ns:
-            shared.count -= 1
-            start(core, shared.fifo.popleft(), run.slot)  # as the scheduling pass would, without one
+            start(core, shared.pop_oldest(), run.slot)  # as the scheduling pass would, without one
         else:
-            core.plain_free.append(run.slot)
+            core.executors.give_back(run.slot)
             core.schedule_soon()
     else:
-        if core.inflight is None and core.one_group and not run.more_slots and not run.suspended:
-            fifo = core.shared.fifo
+        if core.executors.inflight is None and core.executors.one_group and not run.more_slots and not run.suspended:
+            fifo = core.queues.shared.fifo
             if fifo and core.one_kind and not fifo[0].inputs and _goes_first(core, fifo[0]):
-                core.shared.count -= 1
-                start(core, fifo.popleft(), run.slot)
+                start(core, core.queues.shared.pop_oldest(), run.slot)
             else:
-                core.plain_free.append(run.slot)
+                core.executors.give_back(run.slot)
                 core.schedule_soon()
-        elif core.ahead != core.cores or not _is_followed(core, run):
+        elif core.executors.ahead != core.cores or not _is_followed(core, run):
             core.schedule_soon()
             if not run.suspended:
-                release_slot(core, run)
+                core.executors.release(run)
         if ready.inputs:
             end_reading(core, ready)
     if event.error:
@@ -303,25 +288,21 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             claim_own(core, ready, RETRY)
             return
     else:
-        core.done_count = done = core.done_count + 1
-        if done < SAMPLE_ALL or not done & SAMPLE_MASK:  # as `is_sampled` says
-            learn_length(core, ready.spec.kind, event.duration_ns)
-        if done == core.adapt_at:
-            adapt(core)
-    finish(core, ready, event.sizes, event.error, event.values)
+        count_end(core, ready.spec.kind, event.duration_ns)
+    core.finish(ready, event.sizes, event.error, event.values)
 
 
 def _goes_first(core: NodeCore, ready: Ready) -> bool:
     """Would a scheduling pass start this task, the first that came, and do nothing else? (It reads nothing.)"""
     return not (
-        core.dedicated.count
-        or core.shared.heap
-        or core.shared.labelled
+        core.queues.dedicated.count
+        or core.queues.shared.heap
+        or core.queues.shared.labelled
         or core.fetching.staged
-        or core.resumable
-        or core.has_short
-        or core.pressed
-        or core.doomed
+        or core.executors.resumable
+        or core.lengths.has_short
+        or core.objects.pressed
+        or core.queues.doomed
         or ready.mode
         or ready.spec.needs is not None
         or core.now_ns >= core.membership.leased_until_ns
@@ -332,33 +313,31 @@ def _is_followed(core: NodeCore, run: Run) -> bool:
     """Let the next task of the queue take the place of a run that has ended, if each executor has one task at hand
     beside the one that it runs. A scheduling pass would decide the same, ten times as slowly. False if there is more to
     decide."""
-    inflight, shared, slot = core.inflight, core.shared, run.slot
+    inflight, shared, slot = core.executors.inflight, core.queues.shared, run.slot
     if inflight is None or len(inflight) != core.cores or inflight.get(slot) != 2 or run.suspended:
         return False
     fifo = shared.fifo
     if (
         not fifo
-        or core.dedicated.count
+        or core.queues.dedicated.count
         or shared.heap
         or shared.labelled
         or core.fetching.staged
-        or core.resumable
-        or core.pressed
-        or core.doomed
+        or core.executors.resumable
+        or core.objects.pressed
+        or core.queues.doomed
         or core.is_giver
-        or not core.one_group
-        or core.groups[0].context is not None
+        or not core.executors.one_group
+        or core.executors.groups[0].context is not None
         or core.now_ns >= core.membership.leased_until_ns
     ):
         return False
     ready = fifo[0]
     if ready.mode or ready.inputs or ready.spec.needs is not None or ready.spec.kind != run.ready.spec.kind:
         return False
-    if ahead_most(core, ready.spec.kind) != core.cores:
+    if core.ahead_most(ready.spec.kind) != core.cores:
         return False
-    del fifo[0]
-    shared.count -= 1
-    start(core, ready, slot)
+    start(core, shared.pop_oldest(), slot)
     return True
 
 
@@ -380,37 +359,37 @@ def fetch_ahead(core: NodeCore) -> None:
         if not missing or len(core.fetching.waiting) + len(core.fetching.staged) >= 2 * core.cores:
             return
         queue.pop_head()
-        if not (core.doomed and is_doomed(core, ready)):
+        if not (core.queues.doomed and is_doomed(core, ready)):
             stage(core, ready, missing)
 
 
 @handles(Pressure)
 def on_pressure(core: NodeCore, event: Pressure) -> None:
-    core.pressed = event.on
-    core.plain = False
+    set_pressed(core, event.on)
+    core.end_plain()
     core.schedule_soon()
     if event.on:
-        for queue in (core.dedicated, core.shared):
-            queue.take_out([ready for ready in queue.all() if step_forward(core, ready)])
-        if core.inflight:
-            recall_ahead(core, core.ahead + 2)
+        for queue in (core.queues.dedicated, core.queues.shared):
+            queue.take_out([ready for ready in queue.all() if core.step_forward(ready)])
+        if core.executors.inflight:
+            core.recall_ahead(core.executors.ahead + 2)
 
 
 def resume(core: NodeCore) -> None:
     """Tasks whose children have ended come before all others: they hold memory and others wait for them."""
-    assert core.resumable is not None
+    assert core.executors.resumable is not None
     waiting: list[Run] = []
-    for run in core.resumable:
-        if core.running.get(run.ready.spec.id) is not run:
+    for run in core.executors.resumable:
+        if core.executors.running.get(run.ready.spec.id) is not run:
             continue
-        for group in core.groups:
+        for group in core.executors.groups:
             needs = run.ready.spec.needs
             cores = 1 if needs is None else needs.cores
-            enough = needs is None or memory_fits(core, needs.memory_bytes)
+            enough = needs is None or core.memory_fits(needs.memory_bytes)
             if enough and len(group.free) >= cores and fits(core, run.ready, group):
                 run.resume(group.take_for(run), group.take(cores - 1))
                 core.out.append(ResumeRun(run.ready.spec.id, run.number, run.slot, run.more_slots))
                 break
         else:
             waiting.append(run)
-    core.resumable = waiting or None
+    core.executors.wait_longer(waiting)

@@ -7,15 +7,15 @@ from heapq import heapify, heapreplace
 from itertools import compress, islice
 from typing import TYPE_CHECKING
 
-from daws.core.abort import is_doomed, release_slot
 from daws.core.effects import RECALL, RecallRun, SetTimer, StartRun, StartRuns
 from daws.core.empty import EMPTY
 from daws.core.events import RunRecalled
 from daws.core.executors import Run, start
 from daws.core.fetching import put_back
-from daws.core.handlers import handles
+from daws.core.handlers import fires, handles
 from daws.core.objects import are_small, missing_inputs, pin
 from daws.core.placement import next_queue
+from daws.core.queues import is_doomed
 from daws.model.task import SUSPECT, Ready
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ def send_ahead(core: NodeCore) -> None:
 
     Only kinds whose length is known, only where everything they read is here, and never beside a suspect task.
     """
-    if not core.one_group or core.groups[0].context is not None:
+    if not core.executors.one_group or core.executors.groups[0].context is not None:
         return
     slots: list[tuple[int, int]] | None = None
-    if core.shared.fifo and not (core.dedicated.count or core.shared.heap or core.doomed):
+    if core.queues.shared.fifo and not (core.queues.dedicated.count or core.queues.shared.heap or core.queues.doomed):
         slots = _slots_to_queue_at(core)
         if slots:
             _send_plain_ahead(core, slots)
@@ -46,7 +46,7 @@ def send_ahead(core: NodeCore) -> None:
         ready = queue.peek() if queue.count else None
         if ready is None or ready.spec.needs is not None or ready.mode & SUSPECT:
             return
-        if core.ahead >= ahead_most(core, ready.spec.kind):
+        if core.executors.ahead >= ahead_most(core, ready.spec.kind):
             return
         if ready.inputs and missing_inputs(core, ready):
             return
@@ -55,16 +55,13 @@ def send_ahead(core: NodeCore) -> None:
         if not slots:
             return  # all that run here are long: who is idle elsewhere may have it
         queue.pop_head()
-        if core.doomed and is_doomed(core, ready):
+        if core.queues.doomed and is_doomed(core, ready):
             continue
         if core.objects.copies:
             pin(core, ready)
         sent, slot = slots[0]
         heapreplace(slots, (sent + 1, slot))
-        if core.inflight is None:
-            core.inflight = {}
-        core.inflight[slot] = sent + 1
-        core.ahead += 1
+        core.executors.send(slot, sent + 1)
         start(core, ready, slot)
 
 
@@ -75,7 +72,7 @@ def ahead_most(core: NodeCore, kind: int, of_bag: bool = False) -> int:
     there is hidden from thieves. Of a bag of tasks there may be more: no task that becomes ready stands behind them.
     Few tasks that make large objects may wait: the tasks that follow them come before the next ones, and free memory.
     """
-    seen = core.kinds.get(kind)
+    seen = core.lengths.kinds.get(kind)
     if seen is None:
         return 0
     config, cores = core.config, core.cores
@@ -93,23 +90,20 @@ def ahead_most(core: NodeCore, kind: int, of_bag: bool = False) -> int:
 def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
     """`send_ahead` for tasks of one kind that read nothing large and came one after the other: most of them, where it
     matters."""
-    shared, out = core.shared, core.out
+    shared, out = core.queues.shared, core.out
     fifo = shared.fifo
     assert fifo
     kind = fifo[0].spec.kind
     most = ahead_most(core, kind, shared.alike is not None)
     if not most:
         return
-    if core.inflight is None:
-        core.inflight = {}
-    inflight, running = core.inflight, core.running
-    first = token = core.token
-    count = min(most - core.ahead, len(fifo))
+    inflight, sent_count = core.executors.queues(), 0
+    count = min(most - core.executors.ahead, len(fifo))
     if count >= MANY and (shared.alike is not None or _are_alike(islice(fifo, count), kind)):
-        some = [fifo.popleft() for _ in range(count)]
-        numbers = range(token + 1, token + count + 1)
+        some = shared.cut_oldest(count)
+        numbers = core.take_tokens(count)
         dealt = _dealt(slots, count, inflight)
-        running.update(zip([ready.spec.id for ready in some], map(Run, numbers, some, dealt), strict=True))
+        core.executors.add_all(some, map(Run, numbers, some, dealt))
         if not core.config.starts_together:
             out.extend(map(StartRun, numbers, dealt, some))
         elif dealt.count(dealt[0]) == count:
@@ -118,8 +112,7 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
             for slot in dict.fromkeys(dealt):
                 mine = [one == slot for one in dealt]
                 out.append(StartRuns([*compress(numbers, mine)], slot, [*compress(some, mine)]))
-        token += count
-        count = 0
+        sent_count, count = count, 0
     for _ in range(count):
         ready = fifo[0]
         spec = ready.spec
@@ -127,18 +120,14 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
             break
         if ready.inputs and not are_small(ready.inputs):
             break
-        del fifo[0]
         sent, slot = slots[0]
         inflight[slot] = sent = sent + 1
         heapreplace(slots, (sent, slot))
-        token += 1
-        running[spec.id] = Run(token, ready, slot)
-        out.append(StartRun(token, slot, ready))
-    shared.count -= token - first
-    core.token = token
-    core.ahead += token - first
-    if not inflight:
-        core.inflight = None
+        sent_count += 1
+        number = core.next_token()
+        core.executors.add_run(spec.id, Run(number, shared.pop_oldest(), slot))
+        out.append(StartRun(number, slot, ready))
+    core.executors.count_sent(sent_count)
 
 
 def _are_alike(tasks: Iterable[Ready], kind: int) -> bool:
@@ -178,10 +167,10 @@ def _dealt(slots: list[tuple[int, int]], count: int, inflight: dict[int, int]) -
 def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
     """A heap of (number of runs that were sent to the executor, executor). It leaves out executors that run a task that
     is wide, suspect or not known to be short: such a run is the only one of its executor."""
-    inflight, kinds, short_ns = core.inflight or EMPTY, core.kinds, core.config.short_ns
+    inflight, kinds, short_ns = core.executors.inflight or EMPTY, core.lengths.kinds, core.config.short_ns
     heap = [(sent, slot) for slot, sent in inflight.items()]
     if len(heap) < core.cores:
-        for run in core.running.values():
+        for run in core.executors.running.values():
             if run.slot in inflight or run.suspended:
                 continue
             spec = run.ready.spec
@@ -197,48 +186,50 @@ def recall_soon(core: NodeCore) -> None:
     Mostly it does not, and asking for tasks costs more than a short one takes: ask only after a while."""
     if not core.config.recall_ns:
         recall_ahead(core)
-    elif not core.recall_armed:
-        core.recall_armed = True
+    elif not core.executors.recall_armed:
+        core.executors.arm_recall(True)
         core.out.append(SetTimer(RECALL, core.now_ns + core.config.recall_ns))
 
 
+@fires(RECALL)
 def recall_now(core: NodeCore) -> None:
     """If it is still so."""
-    core.recall_armed = False
-    if core.inflight and core.plain_free and not (core.dedicated.count or core.shared.count or core.fetching.staged):
+    core.executors.arm_recall(False)
+    waiting = core.queues.dedicated.count or core.queues.shared.count or core.fetching.staged
+    if core.executors.inflight and core.executors.plain_free and not waiting:
         recall_ahead(core)
 
 
 def recall_ahead(core: NodeCore, kept: int = 2) -> None:
     """Ask for half of what waits at executors back, the last first. (One in `kept` stays, and what runs.)"""
-    assert core.inflight is not None
-    behind: dict[int, list[Run]] = {slot: [] for slot in core.inflight}
-    for run in core.running.values():
+    assert core.executors.inflight is not None
+    behind: dict[int, list[Run]] = {slot: [] for slot in core.executors.inflight}
+    for run in core.executors.running.values():
         if run.slot in behind and not run.suspended:
             behind[run.slot].append(run)
     for runs in behind.values():
         asked = sum(run.recalled for run in runs)
         for run in runs[max(1, -(-len(runs) // kept)) :]:
             if not asked and not run.recalled:
-                run.recalled = True
+                run.recall()
                 core.out.append(RecallRun(run.ready.spec.id, run.number))
 
 
 @handles(RunRecalled)
 def on_run_recalled(core: NodeCore, event: RunRecalled) -> None:
-    run = core.running.get(event.task)
+    run = core.executors.running.get(event.task)
     if run is None or run.number != event.run:
         return
-    del core.running[event.task]
-    release_slot(core, run)
+    core.executors.remove_run(event.task)
+    core.executors.release(run)
     put_back(core, run.ready)
     core.schedule_soon()
 
 
 def recall_behind(core: NodeCore, run: Run) -> None:
     """Recall runs that were sent ahead behind a suspended run, so that they do not wait for it."""
-    if core.inflight is None or run.slot not in core.inflight:
+    if core.executors.inflight is None or run.slot not in core.executors.inflight:
         return
-    for other in core.running.values():
+    for other in core.executors.running.values():
         if other.slot == run.slot and other is not run and not other.suspended:
             core.out.append(RecallRun(other.ready.spec.id, other.number))

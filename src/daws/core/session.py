@@ -20,9 +20,9 @@ go of, and when nothing is left it is forgotten. Whoever dies on the way is repl
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from daws.core.config import NodeConfig
 from daws.core.effects import TICK, SetTimer
 from daws.core.events import CallFine, CallsSafe, Started, StoreAnswered, StoreChanged, TimerFired
-from daws.core.node import NodeConfig
 from daws.core.session_calls import SessionCalls
 from daws.core.session_ends import SessionEnds
 from daws.core.session_events import (

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from daws.core.abort import call_off, release_slot
-from daws.core.events import RunSpawned, RunWaits
+from daws.core.events import RunEnded, RunSpawned, RunWaits
 from daws.core.executors import Run
-from daws.core.handlers import handles
+from daws.core.handlers import HANDLERS, handles
 from daws.core.outbox import wake_here
-from daws.core.outliving import outlived_by
+from daws.core.outliving import outlived_by, own_spawning
 from daws.core.placement import accept
-from daws.core.schedule import on_run_ended
-from daws.core.send_ahead import recall_behind
 from daws.core.store_calls import answers, ask, ask_later
 from daws.core.unsafe import when_safe
 from daws.model.task import Ready, TaskSpec, spawned_id
@@ -60,43 +57,38 @@ class Seedling:
 
 
 def _seedlings(core: NodeCore) -> dict[tuple[int, bool], Seedling]:
-    """The seedlings by task, and by whether the task waits. If the store has forgotten things, a task may be created
-    that waits already."""
-    if core.growing is None:
-        core.growing = {}
-    return core.growing
+    return own_spawning(core).growing
 
 
 @handles(RunSpawned)
 def on_run_spawned(core: NodeCore, event: RunSpawned) -> None:
-    run = core.running.get(event.task)
+    run = core.executors.running.get(event.task)
     if run is None or run.number != event.run:
         return
     attempt = run.ready.attempt
     names = []
-    for spec, parents in event.tasks:
-        name = spawned_id(event.task, attempt, run.spawned)
-        run.spawned += 1
+    for number, (spec, parents) in enumerate(event.tasks, run.spawned):
+        name = spawned_id(event.task, attempt, number)
         names.append(name)
         spec = msgspec.structs.replace(spec, id=name, home=core.node)
         _seedlings(core)[name, False] = Seedling(spec, parents, run, event.held)
-    run.growing += len(names)
+    run.spawn(len(names))
     ask(core, event.task, Spawn(event.task, attempt, core.node, tuple(names)))
 
 
 @answers(Spawn)
 def on_spawn_answer(core: NodeCore, row: Spawn, answer: AnswerType) -> None:
     if answer != OK:
-        call_off(core, row.task, row.attempt)  # it is over, or a mere copy: without its children it must not count
+        core.call_off(row.task, row.attempt)  # it is over, or a mere copy: without its children it must not count
     for name in row.tasks:
         seedling = _seedlings(core).get((name, False))
         if seedling is None:
             continue
         if answer == OK:
-            seedling.run.holds = seedling.held  # not before: a copy spawns under the same names what is not its own
+            seedling.run.hold(seedling.held)  # not before: a copy spawns under the same names what is not its own
             ask(core, name, Create(seedling.spec, seedling.parents, (), (), core.node, True, seedling.held))
         else:
-            seedling.run.outcome = None  # it will not be committed
+            seedling.run.end_later(None)  # it will not be committed
             _established(core, name, False)  # the attempt is over: nothing of it may come to life
 
 
@@ -153,7 +145,7 @@ def wait_again(core: NodeCore, row: Suspend, answer: AnswerType) -> None:
 
 def _may_not_wait(core: NodeCore, row: Suspend) -> None:
     """The task has ended elsewhere, or this run is a mere copy: nobody would wake it."""
-    call_off(core, row.task, row.attempt)
+    core.call_off(row.task, row.attempt)
 
 
 def tell_child(core: NodeCore, row: Register, answer: AnswerType) -> None:
@@ -191,10 +183,8 @@ def _established(core: NodeCore, name: int, waits: bool) -> None:
 
 def _is_safe(core: NodeCore, run: Run) -> None:
     """One of the tasks that a run has created lives as surely as the run's end will. The run may end when all do."""
-    if run.growing:  # else it has outlived them
-        run.growing -= 1
-        if not run.growing:
-            _end(core, run)
+    if run.growing and run.established():  # else it has outlived them
+        _end(core, run)
 
 
 def hear_of_end(core: NodeCore, task: int) -> None:
@@ -202,26 +192,26 @@ def hear_of_end(core: NodeCore, task: int) -> None:
     need be safe."""
     run = outlived_by(core, task)
     if run is not None:
-        run.growing = 0
+        run.outlive()
         _end(core, run)
 
 
 def _end(core: NodeCore, run: Run) -> None:
-    if run.outcome is not None:
-        outcome, run.outcome = run.outcome, None
-        on_run_ended(core, outcome)
+    outcome = run.take_outcome()
+    if outcome is not None:
+        HANDLERS[RunEnded](core, outcome)
 
 
 @handles(RunWaits)
 def on_run_waits(core: NodeCore, event: RunWaits) -> None:
     """A task waits for others: its executor is free for them, and what was sent ahead behind it comes back."""
-    run = core.running.get(event.task)
+    run = core.executors.running.get(event.task)
     if run is None or run.number != event.run or run.suspended:
         return
-    run.suspended = True
-    core.plain = False
-    recall_behind(core, run)
-    release_slot(core, run)
+    run.suspend()
+    core.end_plain()
+    core.recall_behind(run)
+    core.executors.release(run)
     core.schedule_soon()
     _seedlings(core)[event.task, True] = Seedling(run.ready.spec, event.on, run)
     ask(core, event.task, Suspend(event.task, run.ready.attempt, core.node, event.on))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from daws.core.effects import POLL, Send, SetTimer
-from daws.core.handlers import handles
+from daws.core.handlers import fires, handles
 from daws.core.lifelines import (
     accept_invitation,
     be_named,
@@ -21,13 +21,13 @@ from daws.core.lifelines import (
     remember,
     uninvite,
 )
-from daws.core.loot import loot_for, staged_count
 from daws.core.membership import note_leaver
 from daws.core.peers import heard_load
-from daws.core.placement import shared_queue
+from daws.core.queues import shared_queue
 from daws.core.replicas import note_copy, offer_copy, overdue_runs
 from daws.core.store_calls import hope
 from daws.core.transfer import give_task, offer
+from daws.core.tuning import set_tt, stay_calm
 from daws.model.context import Context
 from daws.model.task import REPLICA, NodeId
 from daws.wire.messages import COPY, GIVEN, LEAVES, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
@@ -96,9 +96,9 @@ def look_for_work(core: NodeCore) -> None:
     elif core.strategy.balance.mode == "steal":
         if core.lifelines.named or hope(core):
             return
-        if core.done_count != core.search.done_when_idle:
+        if core.lengths.done_count != core.search.done_when_idle:
             # There was work since we last looked: begin with short intervals again.
-            core.search.done_when_idle = core.done_count
+            core.search.done_when_idle = core.lengths.done_count
             core.search.idle_since_ns = core.now_ns
             core.search.poll_ns, core.search.neighbour_count = core.strategy.balance.after_success(core)
         start_round(core)
@@ -121,7 +121,7 @@ def look_for_takers(core: NodeCore) -> None:
             wait(core)
     elif mode == "invite":
         invite(core)
-    elif core.lifelines.thieves and core.shared.count:
+    elif core.lifelines.thieves and core.queues.shared.count:
         feed(core)
 
 
@@ -149,28 +149,28 @@ def start_round(core: NodeCore) -> None:
 
 def wanted_contexts(core: NodeCore) -> tuple[Context | None, ...] | None:
     """What the idle executors may run; None stands for plain executors, the usual case."""
-    if len(core.groups) == 1 and core.groups[0].context is None:
+    if len(core.executors.groups) == 1 and core.executors.groups[0].context is None:
         return None
-    return tuple(group.context for group in core.groups if group.free)
+    return tuple(group.context for group in core.executors.groups if group.free)
 
 
 @handles(LoadQuery)
 def on_load_query(core: NodeCore, message: LoadQuery) -> None:
-    if core.loads is not None:
+    if core.peers.loads is not None:
         heard_load(core, message.sender, 0)  # only who is idle asks, or who gives away
-    load = core.shared.count + core.dedicated.count + len(core.running)
+    load = core.queues.shared.count + core.queues.dedicated.count + len(core.executors.running)
     rich, riches, since_ns = core.search.rich
     if core.now_ns - since_ns > RUMOUR_NS or rich == message.sender:
         rich, riches = NOBODY, 0
     if core.leaving is not None:
         load = LEAVES
-    stealable = core.shared.count + staged_count(core)
-    if core.lengths is not None:
+    stealable = core.queues.shared.count + core.staged_count()
+    if core.lengths.last is not None:
         stealable += len(overdue_runs(core))
     core.out.append(Send(message.sender, LoadReply(core.node, stealable, load, rich, riches)))
 
 
-def heard_of(core: NodeCore, node: NodeId, riches: int) -> None:
+def note_rich(core: NodeCore, node: NodeId, riches: int) -> None:
     """Remember where there was something to steal, for ourselves and for others who ask us."""
     core.search.rich = (node, riches, core.now_ns)
 
@@ -179,7 +179,7 @@ def heard_of(core: NodeCore, node: NodeId, riches: int) -> None:
 def on_load_reply(core: NodeCore, message: LoadReply) -> None:
     if message.load == LEAVES:
         note_leaver(core, message.sender)
-    elif core.loads is not None:
+    elif core.peers.loads is not None:
         heard_load(core, message.sender, message.load)
     replies = core.search.probe
     if replies is None:
@@ -190,9 +190,9 @@ def on_load_reply(core: NodeCore, message: LoadReply) -> None:
     else:
         replies.append((message.sender, message.load if giving else message.stealable))
     if message.stealable:
-        heard_of(core, message.sender, message.stealable)
+        note_rich(core, message.sender, message.stealable)
     elif message.riches and message.rich != core.node:
-        heard_of(core, message.rich, message.riches)
+        note_rich(core, message.rich, message.riches)
     if len(replies) < core.search.probe_count:
         return
     core.search.probe = None
@@ -218,13 +218,13 @@ def on_load_reply(core: NodeCore, message: LoadReply) -> None:
 @handles(StealRequest)
 def on_steal_request(core: NodeCore, message: StealRequest) -> None:
     thief = message.sender
-    if core.loads is not None:
+    if core.peers.loads is not None:
         heard_load(core, thief, 0)
-    loot = loot_for(core, thief, message.contexts, message.wish)
+    loot = core.loot_for(thief, message.contexts, message.wish)
     uninvite(core, len(loot))
     for ready in loot:
         offer(core, thief, STOLEN, ready)
-    if not loot and not (core.lengths is not None and offer_copy(core, thief)):
+    if not loot and not (core.lengths.last is not None and offer_copy(core, thief)):
         core.out.append(Send(thief, StealDenied(core.node)))
         if message.waits and core.leaving is None:
             remember(core, thief, message.contexts)
@@ -243,7 +243,7 @@ def give(core: NodeCore, receiver: NodeId) -> bool:
     A task of which a copy was given away goes into the shared queue, behind those that only this node has; it is
     offered again, up to as many copies as `replicate` allows, when there are no others.
     """
-    queue = core.dedicated if core.dedicated.count else core.shared
+    queue = core.queues.dedicated if core.queues.dedicated.count else core.queues.shared
     strategy = core.strategy
     info = core.members.info(receiver)
     if info is None:
@@ -252,13 +252,12 @@ def give(core: NodeCore, receiver: NodeId) -> bool:
     given = False
     for ready in queue.cut(strategy.balance.amount(core, queue.count), strategy.balance.from_head, contexts):
         copies = strategy.replicate.copies(core, ready.spec)
-        offered = core.copied.get(ready.spec.id, 0)
+        offered = core.replicas.copied.get(ready.spec.id, 0)
         wanted = not ready.mode & REPLICA and info.can_run(ready.spec.needs)
         if wanted and not copies:
             give_task(core, receiver, GIVEN, ready)
         else:
-            core.sequence += 1
-            shared_queue(core).push(strategy.order.key(core, ready), core.sequence, ready)
+            shared_queue(core).push(strategy.order.key(core, ready), core.queues.next_sequence(), ready)
             wanted = wanted and offered < copies
             if wanted:
                 note_copy(core, ready.spec.id)
@@ -282,8 +281,8 @@ def round_failed(core: NodeCore) -> None:
     core.search.failed_steals += 1
     core.search.failed_steals_total += 1
     strategy = core.strategy
-    core.tt_ns = strategy.relax.after_failed_steal(core)
-    core.calm_count = 0
+    set_tt(core, strategy.relax.after_failed_steal(core))
+    stay_calm(core, 0)
     if be_named(core):
         pass
     elif core.lifelines.invitations:
@@ -300,12 +299,13 @@ def wait(core: NodeCore) -> None:
     core.out.append(SetTimer(POLL, core.now_ns + max(1, delay_ns)))
 
 
+@fires(POLL)
 def poll(core: NodeCore) -> None:
     core.search.poll_armed = False
     if core.search.probe is not None or core.search.stealing_since_ns >= 0:
         return
     if core.strategy.balance.mode == "give":
-        if core.dedicated.count + core.shared.count and not core.idle_count:
+        if core.queues.dedicated.count + core.queues.shared.count and not core.idle_count:
             start_round(core)
         return
     core.schedule_soon()  # the scheduling pass looks for work if there still is none

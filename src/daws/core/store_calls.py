@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from daws.core.config import Phase
 from daws.core.effects import ASK_AGAIN, COMMIT, CallStore, Left, Restart, SetTimer
 from daws.core.events import CallFine, StoreAnswered
-from daws.core.handlers import handles
+from daws.core.handlers import fires, handles
 from daws.wire.store import SHARD_BLOCK_BITS, STRUCK, AnswerType, Release, Row, Submit
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def add_end(core: NodeCore, task: int, row: Row, is_awaited: bool) -> None:
     store.shard = shard
     if not is_awaited:
         delay_ns = core.config.commit_delay_ns
-        if core.one_group and core.mean_run_ns <= delay_ns:
+        if core.executors.one_group and core.lengths.mean_run_ns <= delay_ns:
             store.held_until_ns = core.now_ns + delay_ns
             if not store.commit_armed:
                 _look_later(core)
@@ -146,10 +146,11 @@ def _look_later(core: NodeCore) -> None:
     """The next end of a run wakes this node up, but that run may take unusually long. A timer for each held row would
     cost more than holding rows saves: one comes after so many ends as it may cost."""
     core.store.commit_armed = True
-    ends_ns = ENDS_PER_LOOK * core.mean_run_ns // core.cores
+    ends_ns = ENDS_PER_LOOK * core.lengths.mean_run_ns // core.cores
     core.out.append(SetTimer(COMMIT, core.now_ns + max(core.config.commit_delay_ns, ends_ns)))
 
 
+@fires(COMMIT)
 def look_at_held(core: NodeCore) -> None:
     """The step sends rows that are due; those that were held back only lately are looked at again."""
     store = core.store
@@ -171,6 +172,7 @@ def ask_later(core: NodeCore, row: Row) -> None:
     store.unknown.append(row)
 
 
+@fires(ASK_AGAIN)
 def ask_unknown_again(core: NodeCore) -> None:
     """Rows about tasks that were not in the store yet."""
     rows, core.store.unknown = core.store.unknown or (), None
@@ -197,7 +199,8 @@ def send_due_rows(core: NodeCore) -> None:
     store = core.store
     rows = store.rows
     assert rows is not None
-    if not (store.urgent or core.plain_free or core.now_ns >= store.held_until_ns or len(rows) >= ENDS_HELD_MAX):
+    is_due = store.urgent or core.executors.plain_free or core.now_ns >= store.held_until_ns
+    if not (is_due or len(rows) >= ENDS_HELD_MAX):
         return
     if store.more_rows is not None or len(rows) > ROWS_PER_CALL or core.keeping is not None:
         _send_rows(core)
@@ -320,7 +323,7 @@ def hope_ends(core: NodeCore, token: int) -> None:
     """The answer is here. If it brought no work, the scheduling pass looks for it elsewhere."""
     if core.store.hoping == token:
         core.store.hoping = NO_CALL
-        if core.plain_free or not core.one_group:
+        if core.executors.plain_free or not core.executors.one_group:
             core.schedule_soon()
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daws.core.abort import is_doomed
 from daws.core.events import NewStrategy
 from daws.core.handlers import handles
-from daws.core.lengths import begin_period
 from daws.core.lifelines import forget_others
 from daws.core.placement import accept_all, enqueue
-from daws.core.queues import NO_TASKS
+from daws.core.queues import is_doomed
+from daws.core.tuning import begin_period
 from daws.model.task import REPLICA
 
 if TYPE_CHECKING:
@@ -24,14 +23,15 @@ if TYPE_CHECKING:
 @handles(NewStrategy)
 def on_new_strategy(core: NodeCore, event: NewStrategy) -> None:
     forget_others(core)
-    core.go_by(core.read_strategy(event.text))
+    core.go_by(core.read_strategy(event.text), core.tuning.stall_since)
     begin_period(core)
-    core.plain = core.plain and core.one_kind
+    if not core.one_kind:
+        core.end_plain()
     core.search.end_round()  # one under the old strategy asked for something else
-    waiting = [*core.dedicated.oldest_first(), *core.shared.oldest_first()]
-    core.dedicated = core.shared = NO_TASKS
+    waiting = [*core.queues.dedicated.oldest_first(), *core.queues.shared.oldest_first()]
+    core.queues.forget_all()
     core.schedule_soon()
-    if core.doomed:
+    if core.queues.doomed:
         waiting = [ready for ready in waiting if not is_doomed(core, ready)]
     accept_all(core, tuple([ready for ready in waiting if not ready.mode & REPLICA]))
     for ready in waiting:

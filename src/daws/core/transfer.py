@@ -74,7 +74,7 @@ def offer(core: NodeCore, to: NodeId, why: int, ready: Ready) -> None:
     transfer.offers.setdefault((to, why), []).append(ready)
     if why != COPY:
         transfer.lent[ready.spec.id] = (ready, to, core.now_ns)
-        if core.loads is not None:
+        if core.peers.loads is not None:
             sent_task(core, to)
 
 

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 AnsweredType = Callable[["NodeCore", CallStore, Sequence[AnswerType]], None]
+RECONCILES = -1
+"""A value of `Owned.look`, in the place of a number of looks: the node does not leave, but takes on what it had not
+known of."""
 _UNKEPT = frozenset((Inspect, Lease, Locate, Owned, Owners, ReadLog, Watch))
 
 
@@ -63,6 +66,45 @@ class Resending:
         self.stuck: set[int] = set()  # tasks about which something failed: nothing else about them counts before that
         self.round = 0
         self.waiting: list[Row] = []
+
+    def go_on_after(self, before: Resending) -> None:
+        """Yet another server serves the shard: add what was left to tell the one before."""
+        self.left.extend(before.all())
+        self.waiting = before.waiting
+
+    def next_rows(self, most: int) -> list[Row]:
+        """Take the next rows, which are under way from now on."""
+        left = self.left
+        self.under_way = [left.popleft() for _ in range(min(len(left), most))]
+        return [one.row for one in self.under_way]
+
+    def sent(self, token: int) -> None:
+        self.token = token
+
+    def answered_now(self) -> list[Said]:
+        """Take out the rows that were under way."""
+        said, self.under_way, self.token = self.under_way, [], 0
+        return said
+
+    def fail(self, one: Said) -> None:
+        """Try this row again in the next round."""
+        self.failed.append(one)
+
+    def end_round(self) -> None:
+        self.round += 1
+        self.stuck = {task for one in self.failed for task in tasks_of(one.row)}
+
+    def give_up(self) -> list[Said]:
+        """Take out the rows that still fail."""
+        failed, self.failed, self.stuck = self.failed, [], set()
+        return failed
+
+    def take_waiting(self) -> list[Row]:
+        waiting, self.waiting = self.waiting, []
+        return waiting
+
+    def begin_round(self) -> None:
+        self.left, self.failed = deque(self.failed), []
 
     def all(self) -> list[Said]:
         """All rows that have yet to be sent again, or to succeed."""
@@ -103,6 +145,35 @@ class Keeping:
         self.looks: dict[
             int, tuple[int, int]
         ] = {}  # shard -> ticks until it is asked what is ours, and how often it was
+
+    def begin_resending(self, shard: int, said: list[Said], answered: AnsweredType) -> Resending:
+        """Another server serves this shard, which is told these rows again."""
+        before = self.resending.pop(shard, None)
+        resending = self.resending[shard] = Resending(said, answered)
+        if before is not None:
+            resending.go_on_after(before)
+        return resending
+
+    def end_resending(self, shard: int, ticks: int) -> None:
+        """The shard knows all rows again: ask it what is ours after so many ticks."""
+        del self.resending[shard]
+        self.looks[shard] = (ticks, 0)
+        self.wait_anew()
+
+    def is_look_due(self, shard: int, ticks_between: Sequence[int]) -> bool:
+        """On each tick: is it time to ask this shard what is ours?"""
+        ticks, looked = self.looks[shard]
+        if ticks:
+            self.looks[shard] = (ticks - 1, looked)
+            return False
+        if shard in self.resending:
+            return False
+        looked += 1
+        if looked < len(ticks_between):
+            self.looks[shard] = (ticks_between[looked], looked)
+        else:
+            del self.looks[shard]
+        return True
 
     @property
     def doubts(self) -> bool:

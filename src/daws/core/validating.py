@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daws.core.abort import call_off
+from daws.core.effects import VALIDATE
+from daws.core.handlers import fires
 from daws.core.membership import look_at_owner
 from daws.core.objects import drop_held, release_for
 from daws.core.places import places
-from daws.core.replicas import validate_later
-from daws.core.spawn import hear_of_end
+from daws.core.replicas import timer_fired, validate_later
 from daws.core.store_calls import answers, ask
 from daws.model.states import FINAL, REMAKING
 from daws.model.task import FIRST_SPAWNED_ID, REPLICA
@@ -27,9 +27,10 @@ ROWS_MAX = 256
 """The largest number of copies that are asked about at once."""
 
 
+@fires(VALIDATE)
 def validate(core: NodeCore) -> None:
     """The timer has fired, which was set with the first copy: ask about all that are here, and again after a while."""
-    core.validating = False
+    timer_fired(core)
     copies = {ready.spec.id: None for _, ready in places(core) if ready.mode & REPLICA}
     for task in list(copies)[:ROWS_MAX]:
         ask(core, task, Inspect(task, brief=True))
@@ -47,10 +48,10 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
     if answer == DONE and row.task in core.objects.made and row.task < FIRST_SPAWNED_ID:
         drop_held(core, row.task)
     if ended and story is not None:  # of one that is not there yet, or not any more, the store may say so as well
-        hear_of_end(core, row.task)
-    if ended and core.replicas:
+        core.hear_of_end(row.task)
+    if ended and core.replicas.count:
         for ready in [ready for _, ready in places(core) if ready.spec.id == row.task and ready.mode & REPLICA]:
-            call_off(core, row.task, ready.attempt)
+            core.call_off(row.task, ready.attempt)
     if story is not None and not ended and core.keeping is not None:
         look_at_owner(core, story.owner)
 

@@ -39,7 +39,7 @@ class NodeCounts(Struct, frozen=True):
 def counts(core: NodeCore) -> NodeCounts:
     objects = core.objects
     return NodeCounts(
-        done_count=core.done_count,
+        done_count=core.lengths.done_count,
         read_bytes=objects.read_bytes,
         moved_bytes=objects.moved_bytes,
         local_hits=objects.local_hits,
@@ -48,13 +48,13 @@ def counts(core: NodeCore) -> NodeCounts:
         steals=core.transfer.steals,
         failed_steals_total=core.search.failed_steals_total,
         gives=core.transfer.gives,
-        replicas=core.replicas,
+        replicas=core.replicas.count,
     )
 
 
 def progress(core: NodeCore) -> tuple[int, int, int, int]:
     """The tasks that have ended here, those that were stolen, and the bytes that were read and moved."""
-    return core.done_count, core.transfer.steals, core.objects.read_bytes, core.objects.moved_bytes
+    return core.lengths.done_count, core.transfer.steals, core.objects.read_bytes, core.objects.moved_bytes
 
 
 def members(core: NodeCore) -> Members:
@@ -73,7 +73,7 @@ def may_start(core: NodeCore, now_ns: int) -> bool:
 
 def runs(core: NodeCore) -> Mapping[int, Run]:
     """The runs that were started here and have not ended, by task."""
-    return core.running
+    return core.executors.running
 
 
 def tasks(core: NodeCore) -> Iterator[tuple[str, Ready]]:
@@ -83,7 +83,7 @@ def tasks(core: NodeCore) -> Iterator[tuple[str, Ready]]:
 
 def stranded(core: NodeCore) -> Sequence[Ready]:
     """Tasks that no member can run."""
-    return core.stranded or ()
+    return core.queues.stranded or ()
 
 
 def objects(core: NodeCore) -> Mapping[int, int]:

@@ -76,7 +76,7 @@ def test_an_offer_that_was_forgotten_is_not_taken_twice():
         node.answer(claim, Granted(6, 0, AGAIN))
         node.expect(Taken)
         node.answer(finish, None)
-        assert not node.core.running
+        assert not node.core.executors.running
 
 
 def test_a_claim_that_is_granted_again_after_its_answer_was_lost_counts():
@@ -120,7 +120,10 @@ def test_what_nobody_took_is_claimed_back():
         assert call.rows[1] == Claim(1, 0, 5, 0, MOVE)
         assert not node.core.transfer.lent
         node.answer(call, Leased(), Granted(6, 0))
-        assert node.core.shared.count + node.core.dedicated.count + len(node.core.fetching.waiting or ()) == 1
+        assert (
+            node.core.queues.shared.count + node.core.queues.dedicated.count + len(node.core.fetching.waiting or ())
+            == 1
+        )
         node.effects.clear()
 
 
@@ -154,7 +157,7 @@ def test_a_copy_is_a_run_beside_the_owners():
         call = node.expect_rows(Claim(1, 2, 5, 0, REPLICATE))
         node.answer(call, Granted(5, 0, REPLICA))
         assert node.expect(StartRun, task=1).ready.mode == REPLICA
-        assert node.core.replicas == 1
+        assert node.core.replicas.count == 1
 
 
 @pytest.mark.parametrize("retry", [True, False])
@@ -165,7 +168,7 @@ def test_a_copy_that_fails_is_only_dropped(retry: bool):
         node.answer(node.expect(CallStore), Granted(5, 0, REPLICA))
         run = node.expect(StartRun, task=1)
         node.give(RunEnded(1, run.run, 50_000_000, (), "bad", retry))
-        assert not node.core.running and node.core.idle_count == 1
+        assert not node.core.executors.running and node.core.idle_count == 1
         assert not node.core.transfer.announcing and not node.core.objects.sizes
 
 
@@ -183,7 +186,7 @@ def test_stolen_tasks_may_be_stolen_again():
         node.answer(node.expect(CallStore), Granted(1, 0), Granted(1, 0))
         node.expect(StartRun, task=1)
         node.expect(Taken)
-        assert node.core.shared.count == 1 and node.core.transfer.steals == 2
+        assert node.core.queues.shared.count == 1 and node.core.transfer.steals == 2
 
 
 def test_who_runs_a_copy_of_what_it_is_given_goes_on_with_it():
@@ -194,8 +197,10 @@ def test_who_runs_a_copy_of_what_it_is_given_goes_on_with_it():
         node.give(Offer(1, 2, GIVEN, (ready(5),)))
         node.answer(node.expect(CallStore), Granted(1, 0))
         node.expect(Taken)
-        assert node.core.running[5].ready.move == 1 and not node.core.running[5].ready.mode & REPLICA
-        assert not node.core.dedicated.count
+        assert (
+            node.core.executors.running[5].ready.move == 1 and not node.core.executors.running[5].ready.mode & REPLICA
+        )
+        assert not node.core.queues.dedicated.count
 
 
 def test_a_copy_in_the_queue_gives_way_to_the_task_itself():
@@ -205,11 +210,11 @@ def test_a_copy_in_the_queue_gives_way_to_the_task_itself():
         node.expect(StartRun, task=1)
         node.give(Offer(1, 1, COPY, (ready(5),)))
         node.answer(node.expect(CallStore), Granted(0, 0, REPLICA))
-        assert node.core.shared.count == 1
+        assert node.core.queues.shared.count == 1
         node.give(Offer(1, 2, GIVEN, (ready(5),)))
         node.answer(node.expect(CallStore), Granted(1, 0))
         node.expect(Taken)
-        assert node.core.shared.count == 0 and node.core.dedicated.count == 1
+        assert node.core.queues.shared.count == 0 and node.core.queues.dedicated.count == 1
 
 
 # -- copies, and tasks that come back ----------------------------------------------------------------------------------
@@ -233,7 +238,7 @@ def test_to_have_a_copy_is_not_to_have_the_task():
         node.answer(node.expect(CallStore), Granted(6, 0, AGAIN))
         node.expect(Taken)
         assert [(one.spec.id, one.mode) for name, one in places(node.core) if name == "dedicated"] == [(1, 0)]
-        assert not node.core.shared.count
+        assert not node.core.queues.shared.count
 
 
 def test_a_task_is_run_where_a_copy_of_it_was_called_off():
@@ -242,7 +247,7 @@ def test_a_task_is_run_where_a_copy_of_it_was_called_off():
         node.give(Offer(2, 2, GIVEN, (ready(1, move=5),)))
         node.answer(node.expect(CallStore), Granted(6, 0))
         node.expect(Taken)
-        node.give(RunEnded(9, next(iter(node.core.running.values())).number, 1_000_000_000))
+        node.give(RunEnded(9, next(iter(node.core.executors.running.values())).number, 1_000_000_000))
         node.expect(StartRun, task=1)
         node.drop(CallStore)
 
@@ -298,7 +303,7 @@ def test_of_two_answers_about_a_task_that_waited_the_later_starts_nothing(modes)
         for mode in modes:
             accept_once_more(node.core, ready(1, move=5, mode=mode))
             node.give(StealDenied(2))
-            if node.core.running:
+            if node.core.executors.running:
                 node.give(RunEnded(1, node.expect(StartRun, task=1).run, 1_000_000_000))
                 node.answer(node.expect(CallStore), None)
         node.nothing_left()

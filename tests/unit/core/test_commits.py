@@ -158,7 +158,9 @@ def test_a_copy_gives_way_to_the_task_when_that_is_ready_again():
         node.give(LoadQuery(1))
         node.drop(LoadReply)
         node.answer(node.expect(CallStore), ready(8, move=2))
-        assert node.core.running[8].number == run.run and not node.core.running[8].ready.mode & REPLICA
+        assert (
+            node.core.executors.running[8].number == run.run and not node.core.executors.running[8].ready.mode & REPLICA
+        )
 
 
 def test_what_a_task_makes_that_was_planned_for_another_node_is_known_as_astray():

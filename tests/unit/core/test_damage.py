@@ -94,4 +94,4 @@ def test_a_run_that_is_over_lacks_nothing():
         submit(node, ready(1))
         run = node.expect(StartRun, task=1)
         node.give(RunLacks(1, run.run + 1, 8), RunLacks(2, run.run, 8), ObjectsLost((8,)))
-        assert 1 in node.core.running
+        assert 1 in node.core.executors.running

@@ -36,7 +36,7 @@ def test_of_several_children_the_first_in_order_starts():
     with Driver("mlb:order=submission", members=1, cores=1) as node:
         committed(node, ready(2, object_at(1, 0)), ready(3, object_at(1, 0), priority=5))
         node.expect(StartRun, task=3)
-        assert node.core.shared.count == 1
+        assert node.core.queues.shared.count == 1
 
 
 def test_a_child_whose_needs_are_not_met_waits():

@@ -2,9 +2,10 @@
 
 from daws.core.effects import CallStore, Restart, ResumeRun, StartRun, StopRun
 from daws.core.events import CallsSafe, RunEnded, RunSpawned, RunWaits, StoreChanged
-from daws.core.failover import LOOKS_TICKS, OWNED_MAX, RECONCILES, ROUNDS
+from daws.core.failover import LOOKS_TICKS, OWNED_MAX, ROUNDS
 from daws.core.lease import _turn
 from daws.core.node import SECOND_NS, NodeConfig
+from daws.core.unsafe import RECONCILES
 from daws.model.task import AGAIN, CLIENT, Ready, spawned_id
 from daws.testing import Driver, ready
 from daws.testing.build import not_fetched, object_at, task
@@ -139,7 +140,7 @@ def test_who_is_not_heard_after_some_rounds_lets_go():
                 ticks(node)
                 again = node.expect_rows(Claim(5, 1, 0, 0))
         node.expect(StopRun, task=5)
-        assert not node.core.keeping.resending and not node.core.running
+        assert not node.core.keeping.resending and not node.core.executors.running
 
 
 def test_a_second_change_begins_anew_with_all_of_it():

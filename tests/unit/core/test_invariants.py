@@ -9,12 +9,12 @@ from daws.core.config import Phase
 from daws.core.effects import StartRun
 from daws.core.fetching import own_fetching
 from daws.core.leaving import Leaving
+from daws.core.lengths import own_lengths
 from daws.core.node import NodeCore
 from daws.core.objects import own_objects
 from daws.core.outbox import Intent, own_outbox
-from daws.core.placement import dedicated_queue
 from daws.core.places import holds, places
-from daws.core.queues import NO_TASKS
+from daws.core.queues import NO_TASKS, dedicated_queue, own_queues
 from daws.core.transfer import own_transfer
 from daws.model.errors import InternalError
 from daws.model.task import CLIENT
@@ -35,23 +35,23 @@ def core() -> NodeCore:
 
 
 def lose_a_slot(core: NodeCore) -> None:
-    core.running.clear()
+    core.executors.running.clear()
 
 
 def free_a_busy_slot(core: NodeCore) -> None:
-    core.groups[0].free.append(0)
+    core.executors.groups[0].free.append(0)
 
 
 def free_a_foreign_slot(core: NodeCore) -> None:
-    core.groups[0].free.append(7)
+    core.executors.groups[0].free.append(7)
 
 
 def count_wrongly(core: NodeCore) -> None:
-    core.shared.count += 1
+    core.queues.shared.count += 1
 
 
 def queue_twice(core: NodeCore) -> None:
-    core.shared.push(0, 99, ready(3))
+    core.queues.shared.push(0, 99, ready(3))
 
 
 def run_what_is_queued(core: NodeCore) -> None:
@@ -92,7 +92,7 @@ def stop_for_nothing(core: NodeCore) -> None:
 
 
 def send_ahead_without_counting(core: NodeCore) -> None:
-    core.ahead = 1
+    core.executors.ahead = 1
 
 
 def wait_for_loads(core: NodeCore) -> None:
@@ -104,11 +104,11 @@ def leave_work(core: NodeCore) -> None:
 
 
 def run_backwards(core: NodeCore) -> None:
-    core.done_count = -1
+    own_lengths(core).done_count = -1
 
 
 def grow_without_seedlings(core: NodeCore) -> None:
-    core.running[1].growing = 2
+    core.executors.running[1].growing = 2
 
 
 def keep_what_nobody_reads(core: NodeCore) -> None:
@@ -126,7 +126,7 @@ def keep_queues_while_it_leaves(core: NodeCore) -> None:
 
 
 def keep_a_lease_while_it_leaves(core: NodeCore) -> None:
-    core.shared = NO_TASKS
+    own_queues(core).shared = NO_TASKS
     core.fetching.staged = []
     core.objects.copies = {}
     core.objects.copied_bytes = 0
@@ -139,7 +139,7 @@ def keep_a_lease_while_it_leaves(core: NodeCore) -> None:
 def keep_what_others_could_be_given(core: NodeCore) -> None:
     keep_a_lease_while_it_leaves(core)
     core.membership.leased_until_ns = 0
-    core.stranded = [ready(7)]
+    own_queues(core).stranded = [ready(7)]
 
 
 def look_for_work_while_it_leaves(core: NodeCore) -> None:

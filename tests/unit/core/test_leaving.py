@@ -453,7 +453,7 @@ def test_two_that_leave_find_out_about_each_other():
         assert offers(node) == {1: [2]}
         node.give(Refusal(1, ((2, 3),)))
         node.answer(node.expect_rows(Claim(2, 0, 3, 0)), Granted(4, 0))
-        assert [one.spec.id for one in node.core.stranded or ()] == [2]
+        assert [one.spec.id for one in node.core.queues.stranded or ()] == [2]
 
 
 def labelled() -> Members:
@@ -522,7 +522,7 @@ def test_what_only_leavers_can_run_is_kept_until_somebody_joins():
     with Driver(members=labelled(), node=1) as node:
         node.give(LoadReply(2, 0, LEAVES), LoadReply(0, 0, LEAVES))
         submit(node, ready(1, context="gpu"))
-        assert [one.spec.id for one in node.core.stranded or ()] == [1]
+        assert [one.spec.id for one in node.core.queues.stranded or ()] == [1]
         node.fire(TICK)
         more = Members(2, (*labelled().infos[1:], NodeInfo(3, labelled().infos[0].executors)))
         node.answer(node.expect(CallStore), Leased(more))

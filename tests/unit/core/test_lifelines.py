@@ -113,7 +113,7 @@ def test_a_dispatcher_remembers_who_asked_and_calls_them_in_turn():
         node.expect(StartRun, task=0)
         assert [one.spec.id for one in node.expect(Offer, to=2).tasks] == [1]
         assert [one.spec.id for one in node.expect(Offer, to=1).tasks] == [2]
-        assert not node.core.lifelines.thieves and node.core.shared.count == 1
+        assert not node.core.lifelines.thieves and node.core.queues.shared.count == 1
         node.give(StealRequest(3))
         assert [one.spec.id for one in node.expect(Offer, to=3).tasks] == [3]
         node.give(StealRequest(3))

@@ -2,6 +2,7 @@
 
 from daws.core.effects import STALL, CallStore, DropObject, Send, StartRun
 from daws.core.events import RunEnded, TimerFired
+from daws.core.lengths import own_lengths
 from daws.core.node import SECOND_NS
 from daws.model.context import Label
 from daws.model.task import CLIENT, Ready
@@ -82,7 +83,7 @@ def test_what_is_staged_behind_a_run_that_takes_long_can_be_stolen():
         node.drop(SubmissionTaken)
         node.expect(StartRun, task=1)
         node.give(fetched(9, 2))
-        node.core.mean_run_ns = SECOND_NS
+        own_lengths(node.core).mean_run_ns = SECOND_NS
         assert handed(node, 1) == -1, "what runs will end soon, so far as is known"
         node.give(later_ns=2 * SECOND_NS)
         node.give(StealRequest(2, (Label("gpu"),)))
@@ -144,7 +145,7 @@ def test_where_runs_end_nothing_is_stalled():
     with behind_a_long_run("above") as node:
         node.give(Submission(CLIENT, 3, (ready(4), ready(5))))
         node.drop(SubmissionTaken)
-        node.core.done_count += 1
+        own_lengths(node.core).done_count += 1
         node.fire(STALL)
         assert node.core.fetching.staged and node.timers[STALL] == node.now_ns + STALL_NS, "it looks again"
 

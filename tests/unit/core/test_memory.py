@@ -32,7 +32,7 @@ def started(node: Driver) -> list[int]:
 
 
 def end(node: Driver, task: int) -> list[int]:
-    run = node.core.running[task]
+    run = node.core.executors.running[task]
     node.give(RunEnded(task, run.number, 50_000_000))
     node.drop(CallStore)
     return started(node)
@@ -126,7 +126,7 @@ def test_who_is_suspended_gives_its_memory_back_and_gets_it_before_others():
     with node_of(10) as node:
         submit(node, big(1, 6), big(2, 8), big(3, 2), big(4, 2))
         assert started(node) == [1]
-        run = node.core.running[1]
+        run = node.core.executors.running[1]
         node.give(RunWaits(1, run.number, ()))
         assert started(node) == [2, 3], "what it had declared is free for those that it waits for"
         node.answer(node.expect_rows(Suspend(1, 0, 0)), OK)
@@ -147,14 +147,14 @@ def test_a_node_does_not_take_what_it_cannot_hold():
 def test_nobody_can_hold_it_yet():
     with node_of(10) as node:
         submit(node, big(1, 11))
-        assert [one.spec.id for one in node.core.stranded or ()] == [1]
+        assert [one.spec.id for one in node.core.queues.stranded or ()] == [1]
 
 
 def test_it_is_an_invariant():
     with node_of(10) as node:
         submit(node, big(1, 4), big(2, 6))
         started(node)
-        run = node.core.running[1]
+        run = node.core.executors.running[1]
         run.ready = Ready(run.ready.spec, 0, 0)
         node.core.info = NodeInfo(0, node.core.info.executors, memory_bytes=9)
         with pytest.raises(InternalError, match="tasks that need 10 bytes of memory run together, there are 9"):

@@ -95,7 +95,7 @@ def test_an_executor_that_was_kept_for_what_is_lost_takes_the_next_task():
     with node_with("mlb:order=submission", cores=1) as node:
         submit(node, ready(1, object_at(8, 77)), ready(2, object_at(8, 77)), ready(3))
         call = node.expect_rows(Watch(1))
-        assert not node.core.running
+        assert not node.core.executors.running
         node.answer(call, Leased(None))
         node.expect(StartRun, task=3)
         assert {type(row) for row in node.expect(CallStore).rows} == {Unready}

@@ -70,9 +70,9 @@ def test_a_run_ends_at_once_when_all_that_it_created_has_ended():
     world.node.expect(ResumeRun, task=1)
     assert not world.asked
     world.end(1)
-    assert world.is_done() and not world.node.core.running
+    assert world.is_done() and not world.node.core.executors.running
     assert world.asked == [Inspect(CHILD, True), Inspect(OTHER, True)]
-    assert not world.node.core.outliving, "nothing is remembered of it"
+    assert not world.node.core.spawning.outliving, "nothing is remembered of it"
     world.become_safe()
     world.node.nothing_left()
 
@@ -101,7 +101,7 @@ def test_a_run_that_leaves_a_task_behind_ends_when_all_are_safe(ended: int):
     world.end(OTHER)
     assert not world.is_done(), "nobody has asked since"
     world.become_safe()
-    assert world.is_done() and not world.node.core.outliving
+    assert world.is_done() and not world.node.core.spawning.outliving
     world.node.nothing_left()
 
 
@@ -145,7 +145,7 @@ def test_an_answer_that_comes_when_the_run_is_over_is_for_nobody():
     world.node.give(RunEnded(1, world.run.run, 5, (10,)))
     world.node.answer(refused, REFUSED)  # another node has the task
     world.node.expect(DropObject, object=1)
-    assert not world.node.core.running and not world.node.core.outliving
+    assert not world.node.core.executors.running and not world.node.core.spawning.outliving
     world.serve()
     assert world.asked and not world.is_done()
     world.node.nothing_left()

@@ -41,7 +41,7 @@ def test_what_was_sent_there_counts_and_the_own_load_is_known():
 def test_who_weighs_no_loads_keeps_none():
     with Driver("mlb", members=4, cores=1) as node:
         node.give(LoadReply(1, 3, 7), StealRequest(2))
-        assert node.core.loads is None and node.core.load_of(1) == UNKNOWN
+        assert node.core.peers.loads is None and node.core.load_of(1) == UNKNOWN
         node.drop(object)
 
 
@@ -56,7 +56,7 @@ def test_only_so_much_is_remembered(monkeypatch: pytest.MonkeyPatch):
     with Driver("data-diffusion", members=4, cores=1) as node:
         for object_ in (1, 2, 3):
             peers.note_handed(node.core, 1, ready(9, object_at(object_, 0)))
-        assert list(node.core.holders or ()) == [2, 3]
+        assert list(node.core.peers.holders or ()) == [2, 3]
 
 
 def test_the_index_knows_where_objects_were_made_and_who_was_handed_them():

@@ -42,7 +42,7 @@ def test_what_nobody_can_run_waits_for_somebody_who_can():
     with Driver(members=members_of(2)) as node:
         node.give(Submission(CLIENT, 0, (ready(1, context="gpu"),)))
         node.drop(SubmissionTaken)
-        assert node.core.stranded is not None
+        assert node.core.queues.stranded is not None
         node.fire(0)
         call = node.expect(CallStore)
         assert isinstance(call.rows[0], Lease)
@@ -60,7 +60,7 @@ def test_the_stranded_wait_until_it_is_one_who_can_run_them():
             node.fire(0)
             joined = Members(version, members_of(count, contexts={2: "gpu"}).infos)
             node.answer(node.expect(CallStore), Leased(joined))
-            assert [one.spec.id for one in node.core.stranded or ()] == stranded
+            assert [one.spec.id for one in node.core.queues.stranded or ()] == stranded
         assert [one.spec.id for one in node.expect(Offer, to=2, why=PUSH).tasks] == [1, 3]
         node.drop(Send)
 
@@ -100,10 +100,13 @@ def test_a_task_that_is_given_again_is_taken_once():
         for task in (1, 2):
             node.give(Submission(CLIENT, task, (ready(task, mode=AGAIN),)))
         node.drop(SubmissionTaken)
-        assert node.core.shared.count + node.core.dedicated.count == 1
+        assert node.core.queues.shared.count + node.core.queues.dedicated.count == 1
         node.give(Submission(CLIENT, 9, (ready(3, mode=AGAIN | SUSPECT),)))
         node.drop(SubmissionTaken)
-        assert sorted(one.mode for one in node.core.shared.all() + node.core.dedicated.all()) == [0, SUSPECT]
+        assert sorted(one.mode for one in node.core.queues.shared.all() + node.core.queues.dedicated.all()) == [
+            0,
+            SUSPECT,
+        ]
 
 
 def test_an_answer_to_nothing_is_dropped():
@@ -117,7 +120,7 @@ def test_what_was_said_before_a_task_went_back_to_waiting_is_not_taken_up():
         own_transfer(node.core).given_up = {5: 3}
         accept(node.core, ready(5, move=3, mode=AGAIN))
         accept(node.core, ready(5, move=4, mode=AGAIN))
-        assert [one.move for one in node.core.shared.all()] == [4]
+        assert [one.move for one in node.core.queues.shared.all()] == [4]
 
 
 def test_what_is_known_of_tasks_that_were_given_up_is_not_kept_for_ever():

@@ -329,10 +329,10 @@ def test_one_task_is_taken_out_wherever_it_stands():
     queue.push(4, 3, ready(3))
     queue.push(5, 4, ready(4, context="gpu|disk"))
     for task, left in ((2, 3), (1, 2), (4, 1)):
-        found = queue.remove(task)
+        found = queue.take_task(task)
         assert found is not None and found.spec.id == task
         assert queue.count == left and len(queue.all()) == left
-    assert queue.remove(9) is None
+    assert queue.take_task(9) is None
     assert queue.pop(parse_context("gpu")) is None and popped(queue) == [3]
 
 

@@ -53,7 +53,7 @@ def test_who_asks_and_finds_nothing_else_gets_a_copy_of_an_overdue_run_once():
         node.expect(StealDenied, to=2)
         node.give(StealRequest(2), later_ns=1)
         offer = node.expect(Offer, to=2, why=COPY)
-        assert [one.spec.id for one in offer.tasks] == [1] and node.core.copied == {1: 1}
+        assert [one.spec.id for one in offer.tasks] == [1] and node.core.replicas.copied == {1: 1}
         node.give(StealRequest(3), later_ns=1)
         node.expect(StealDenied, to=3)
 
@@ -86,7 +86,7 @@ def test_overdue_runs_count_as_something_to_steal():
 def test_copies_of_copies_and_what_the_asking_node_cannot_run_are_none(one: Any):
     with running(5) as node:
         node.expect(StartRun, task=5)
-        node.core.running[5].ready = one
+        node.core.executors.running[5].ready = one
         node.give(StealRequest(2), later_ns=SECOND_NS // 2)
         node.expect(StealDenied, to=2)
 
@@ -94,7 +94,7 @@ def test_copies_of_copies_and_what_the_asking_node_cannot_run_are_none(one: Any)
 def test_what_may_have_killed_a_node_is_not_run_twice():
     with running(5) as node:
         node.expect(StartRun, task=5)
-        node.core.running[5].ready = ready(5, mode=SUSPECT)
+        node.core.executors.running[5].ready = ready(5, mode=SUSPECT)
         node.give(StealRequest(2), later_ns=SECOND_NS // 2)
         node.expect(StealDenied, to=2)
 
@@ -111,7 +111,7 @@ def test_a_copy_that_comes_ends_the_search_for_work(granted: bool):
         assert node.core.search.stealing_since_ns == -1
         if granted:
             node.expect(StartRun, task=9)
-            assert node.core.replicas == 1
+            assert node.core.replicas.count == 1
 
 
 def test_a_copy_that_waits_here_is_not_handed_on():
@@ -122,7 +122,7 @@ def test_a_copy_that_waits_here_is_not_handed_on():
         node.answer(node.expect(CallStore), Granted(0, 0, REPLICA))
         node.give(StealRequest(3))
         node.expect(StealDenied, to=3)
-        assert node.core.shared.count == 1
+        assert node.core.queues.shared.count == 1
 
 
 def test_only_so_many_copies_are_remembered(monkeypatch: pytest.MonkeyPatch):
@@ -131,12 +131,12 @@ def test_only_so_many_copies_are_remembered(monkeypatch: pytest.MonkeyPatch):
         node.expect(StartRun, task=1)
         for task in (1, 77, 78):
             replicas.note_copy(node.core, task)
-        assert node.core.copied == {1: 1, 78: 1}, "those that are neither queued nor run are forgotten first"
+        assert node.core.replicas.copied == {1: 1, 78: 1}, "those that are neither queued nor run are forgotten first"
 
 
 def test_without_such_a_strategy_nobody_looks_at_lengths():
     with running(1, strategy="constellation") as node:
         node.expect(StartRun, task=1)
-        assert node.core.lengths is None and node.core.running[1].since_ns == 0
+        assert node.core.lengths.last is None and node.core.executors.running[1].since_ns == 0
         node.give(StealRequest(2), later_ns=SECOND_NS // 2)
         node.expect(StealDenied, to=2)

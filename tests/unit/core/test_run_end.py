@@ -14,6 +14,7 @@ from daws.core import send_ahead
 from daws.core.effects import CallStore, EffectType, StartRun, StartRuns
 from daws.core.events import EventType, RunDone, RunEnded, RunsDone, StoreAnswered
 from daws.core.invariants import check
+from daws.core.lengths import own_lengths
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.task import CLIENT
 from daws.store.memory import MemoryStore
@@ -120,7 +121,11 @@ def history(
                     elif isinstance(effect, CallStore):
                         answers = store.apply(0, effect.rows, node.now_ns)
                         events.append(StoreAnswered(effect.token, answers))
-        return told, f"{core} {core.done_count} {core.ahead} {core.inflight} {sorted(core.running)} {core.kinds}"
+        here, seen = core.executors, core.lengths
+        return (
+            told,
+            f"{core} {seen.done_count} {here.ahead} {here.inflight} {sorted(here.running)} {seen.kinds}",
+        )
 
 
 @pytest.mark.parametrize("strategy", ["daws", "daws:adapt=matrix,period=7", "mlb"])
@@ -190,15 +195,15 @@ def test_of_a_bag_more_tasks_wait_at_executors_than_of_a_graph(together: bool):
         node.give(PlainTasks(CLIENT, 1, [1000, 1001], [0], [b""]))
         for start in (node.expect(StartRun), node.expect(StartRun)):
             node.give(RunDone(start.ready.spec.id, start.run, 1000, b"x"))
-        node.core.kinds[0] = [100, 100_000, 1000, 0]  # a hundred of them took a microsecond each
+        own_lengths(node.core).kinds[0] = [100, 100_000, 1000, 0]  # a hundred of them took a microsecond each
         node.give(PlainTasks(CLIENT, 2, [*range(200)], [0], [b""]))
-        assert node.core.ahead == 2 * bag
+        assert node.core.executors.ahead == 2 * bag
         others = [Submit(ready(task, makes=(task,), kind=1).spec, (), 0) for task in range(300, 310)]
         node.give(NewTasks(CLIENT, 3, tuple(others)))  # other tasks came, so it is no bag any more
-        assert node.core.shared.alike is None
-        for task, run in [*node.core.running.items()][: 2 * bag]:
+        assert node.core.queues.shared.alike is None
+        for task, run in [*node.core.executors.running.items()][: 2 * bag]:
             node.give(RunDone(task, run.number, 1000, b"x"))
-        assert node.core.ahead == 20
+        assert node.core.executors.ahead == 20
         node.effects.clear()
 
 
@@ -209,7 +214,7 @@ def test_what_is_not_alike_does_not_start_together(odd: dict[str, Any]):
         node.give(PlainTasks(CLIENT, 1, [1000, 1001], [0], [b""]))
         for start in (node.expect(StartRun), node.expect(StartRun)):
             node.give(RunDone(start.ready.spec.id, start.run, 1000, b"x"))
-        node.core.kinds[0] = [100, 100_000, 1000, 0]  # and many more, so many of them may be sent ahead
+        own_lengths(node.core).kinds[0] = [100, 100_000, 1000, 0]  # and many more, so many of them may be sent ahead
         node.give(PlainTasks(CLIENT, 2, [*range(30)], [0], [b""]))
         together = [*node.expect(StartRuns).tasks, *node.expect(StartRuns).tasks]
         alone = [node.expect(StartRun).ready, node.expect(StartRun).ready]
@@ -217,5 +222,5 @@ def test_what_is_not_alike_does_not_start_together(odd: dict[str, Any]):
         others = [ready(task, **({"makes": (task,)} | (odd if task == 40 else {}))) for task in range(31, 60)]
         node.give(NewTasks(CLIENT, 3, tuple([Submit(one.spec, (), 0) for one in others])))
         assert not [effect for effect in node.effects if isinstance(effect, StartRuns)]
-        assert node.core.shared.alike is None
+        assert node.core.queues.shared.alike is None
         node.effects.clear()

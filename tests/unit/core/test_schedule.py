@@ -81,8 +81,8 @@ def test_kinds_of_sessions_that_were_long_ago_are_forgotten():
     node = Driver("mlb")
     for kind in range(3 * KINDS_MAX):
         learn_length(node.core, kind, 1_000_000)
-    assert len(node.core.kinds) <= KINDS_MAX
-    assert 3 * KINDS_MAX - 1 in node.core.kinds
+    assert len(node.core.lengths.kinds) <= KINDS_MAX
+    assert 3 * KINDS_MAX - 1 in node.core.lengths.kinds
 
 
 def test_a_batch_is_taken_once_and_acknowledged_always():
@@ -110,7 +110,7 @@ def test_the_end_of_an_unknown_run_changes_nothing():
         run = node.expect(StartRun)
         node.give(RunEnded(1, run.run + 1, 10))
         node.give(RunEnded(2, run.run, 10))
-        assert 1 in node.core.running
+        assert 1 in node.core.executors.running
 
 
 def test_answers_that_come_twice_or_late_are_dropped():
@@ -190,7 +190,7 @@ def test_short_tasks_are_sent_ahead():
         run_short(node, 11, 12, 13)
         submit(node, *(ready(task) for task in range(2, 6)))
         assert [node.expect(StartRun).slot for _ in range(4)] == [0] * 4
-        assert node.core.ahead == 3
+        assert node.core.executors.ahead == 3
 
 
 @pytest.mark.parametrize("order", ["data-size", "submission"])
@@ -203,7 +203,7 @@ def test_one_task_that_was_short_by_chance_has_few_sent_ahead(order: str):
         assert sorted(run.slot for run in runs) == [0, 0, 1, 1], "one behind each that runs, the others may be stolen"
         end(node, runs[0], 50_000_000)
         node.drop(CallStore)
-        assert node.core.ahead == 1, "now they are known to be long"
+        assert node.core.executors.ahead == 1, "now they are known to be long"
 
 
 def test_nothing_is_sent_ahead_of_which_the_length_is_not_known():
@@ -290,7 +290,7 @@ def test_what_was_sent_ahead_behind_a_suspended_run_comes_back():
         suspended(node)
         node.expect(CallStore)
         assert node.expect(StartRun).slot == 0
-        assert node.core.running[1].suspended
+        assert node.core.executors.running[1].suspended
 
 
 def test_a_recall_that_is_too_late_ends_in_an_end():
@@ -385,8 +385,8 @@ def test_each_executor_has_its_next_task_at_hand_unless_tasks_are_long(took_ns: 
         for task in range(8):
             end(node, node.expect(StartRun, task=task), took_ns)
         node.drop(CallStore)
-        assert node.core.ahead == ahead
-        assert len(node.core.running) == 2 + node.core.ahead
+        assert node.core.executors.ahead == ahead
+        assert len(node.core.executors.running) == 2 + node.core.executors.ahead
         node.drop(StartRun)
 
 
@@ -399,7 +399,7 @@ def test_of_tasks_that_make_large_objects_few_wait_at_executors(size_bytes: int,
             run = node.expect(StartRun, task=task)
             node.give(RunEnded(task, run.run, SHORT_NS // 10, (size_bytes,)))
         node.drop(CallStore)
-        assert node.core.ahead == ahead
+        assert node.core.executors.ahead == ahead
         node.drop(StartRun)
 
 
@@ -411,7 +411,7 @@ def test_what_goes_on_comes_before_what_begins_also_where_it_may_be_stolen():
         second = node.expect(StartRun, task=2)
         child = ready(9, (100, BIG, 1, (0,), b""))
         node.answer(node.expect(CallStore), Committed(-1, readers=(9,), ready=(child,)))
-        assert node.core.shared.count == 2, "it is quick to move"
+        assert node.core.queues.shared.count == 2, "it is quick to move"
         node.give(RunEnded(2, second.run, SECOND_NS))
         node.expect(StartRun, task=9)
         node.drop(CallStore)
@@ -480,10 +480,10 @@ def test_what_waits_at_others_is_asked_back_when_an_executor_has_been_idle_for_a
         idle = [run for run in runs if run.slot != runs[0].slot]
         for run in idle:
             end(node, run, SHORT_NS)
-        assert len(node.core.plain_free) == 1 and not node.drop(RecallRun)
+        assert len(node.core.executors.plain_free) == 1 and not node.drop(RecallRun)
         node.fire(RECALL)
         assert node.drop(RecallRun)
-        assert not node.core.recall_armed
+        assert not node.core.executors.recall_armed
         node.drop(CallStore)
 
 

@@ -73,7 +73,7 @@ def test_a_child_is_listed_created_and_opened_before_its_spawner_may_end():
         node.give(RunSpawned(1, run.run, ((task(-1, estimate_ns=5), ()),)))
         call = node.expect_rows(Spawn(1, 0, 0, (CHILD,)))
         end(node, run, ())
-        assert 1 in node.core.running, "its end has to wait"
+        assert 1 in node.core.executors.running, "its end has to wait"
         node.answer(call, OK)
         spec = TaskSpec(CHILD, estimate_ns=5, home=0)
         node.answer(node.expect_rows(Create(spec, (), (), (), 0, True)), OK)
@@ -92,7 +92,7 @@ def test_a_spawner_whose_attempt_is_over_creates_nothing():
         node.answer(node.expect(CallStore), REFUSED)
         node.expect(StopRun, task=1)
         end(node, run, ())
-        assert not node.core.running, "without its children it must not be committed"
+        assert not node.core.executors.running, "without its children it must not be committed"
 
 
 def test_a_run_that_has_ended_is_not_committed_without_its_children():
@@ -106,7 +106,7 @@ def test_a_run_that_has_ended_is_not_committed_without_its_children():
         end(node, run)
         node.answer(call, REFUSED)
         node.expect(DropObject, object=1)
-        assert not node.core.running
+        assert not node.core.executors.running
 
 
 def test_children_run_and_the_log_names_them():
@@ -178,7 +178,7 @@ def test_a_task_that_waits_may_be_created_anew():
         node.answer(node.expect_rows(Spawn(1, 0, 0, (CHILD,))), OK)
         node.answer(node.expect(CallStore), OK)
         node.answer(node.expect_rows(Open(CHILD, 0)), OK)
-        assert not node.core.running[1].growing, "it is there"
+        assert not node.core.executors.running[1].growing, "it is there"
         node.answer(register, OK)
         node.answer(node.expect_rows(Open(CHILD, 0, True)), Resume(0))
         node.expect(ResumeRun, task=CHILD)

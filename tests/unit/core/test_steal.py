@@ -230,7 +230,7 @@ def test_a_victim_keeps_what_is_more_than_the_most():
         for left in (17, 14):
             node.give(StealRequest(1))
             assert len(node.expect(Offer, to=1, why=STOLEN).tasks) == 3
-            assert node.core.shared.count == left
+            assert node.core.queues.shared.count == left
 
 
 def test_who_finds_nothing_turns_to_the_node_that_it_heard_of():
@@ -333,7 +333,7 @@ def test_a_thief_gets_nothing_that_is_too_wide_or_too_big_for_it():
         assert stolen(node, StealRequest(1)) == [2], "the one between them"
         node.give(StealRequest(1))
         node.expect(StealDenied, to=1)
-        assert node.core.shared.count == 2 and 2 in node.core.transfer.lent
+        assert node.core.queues.shared.count == 2 and 2 in node.core.transfer.lent
         assert sorted(stolen(node, StealRequest(2)) + stolen(node, StealRequest(2))) == [1, 3]
 
 
@@ -380,7 +380,7 @@ def test_a_victim_grants_wishes(wish: Wish | None, tasks: list[int]):
         else:
             node.give(request)
             node.expect(StealDenied, to=1)
-        assert node.core.shared.count == 5 - len(tasks)
+        assert node.core.queues.shared.count == 5 - len(tasks)
 
 
 def test_wishes_do_not_go_beyond_what_the_thief_may_run():
@@ -510,5 +510,5 @@ def test_copies_are_given_of_tasks_that_nobody_else_has_and_of_none_too_often():
             handed.append([one.spec.id for sent in messages if isinstance(sent, Offer) for one in sent.tasks])
             node.drop(Offer)
         assert handed == [[3, 4], [2], [1], []]
-        assert node.core.dedicated.count == 0 and node.core.shared.count == 4
+        assert node.core.queues.dedicated.count == 0 and node.core.queues.shared.count == 4
         assert node.core.search.failed_steals_total == 1

@@ -58,7 +58,9 @@ def test_plain_tasks_are_as_those_that_are_spelled_out(strategy, pressed, kinds,
             node.give(Pressure(True))
         labelled = ready(1, context="gpu", move=1)
         node.give(Submission(CLIENT, 9, (labelled,) if pressed else ()), message, message)
-        told.append((node.effects, node.core.shared.all(), node.core.dedicated.all(), node.core.fetching.staged))
+        told.append(
+            (node.effects, node.core.queues.shared.all(), node.core.queues.dedicated.all(), node.core.fetching.staged)
+        )
     assert told[0] == told[1]
     starts = [start.ready.spec for start in told[0][0] if isinstance(start, StartRun)]
     assert starts == specs[: 1 if pressed else 2]
@@ -89,7 +91,7 @@ def test_the_latest_batches_are_remembered_whatever_numbers_clients_begin_with()
             submit(node, store, batch)
         assert len(node.core.transfer.batches) <= BATCHES_MAX
         submit(node, store, 7, (1, ()))
-        assert not node.core.running, "it has come before"
+        assert not node.core.executors.running, "it has come before"
 
 
 def test_what_the_client_holds_stays_until_it_lets_go():

@@ -44,8 +44,8 @@ class Noted:
     def runs(self) -> list[int]:
         """In which order tasks would run from here on, the one that runs already first."""
         order = []
-        while self.core.running:
-            (run,) = self.core.running.values()
+        while self.core.executors.running:
+            (run,) = self.core.executors.running.values()
             order.append(run.ready.spec.id)
             self.step(RunEnded(order[-1], run.number, 1_000_000_000, (1,)))
         return order
@@ -78,11 +78,11 @@ def test_what_was_kept_for_this_node_may_be_shared_now():
     node.step(ObjectsPut(((9, BIG),)))
     node.submit(ready(1))
     node.submit(*[ready(task, object_at(9, 0)) for task in (2, 3)])
-    assert (node.core.dedicated.count, node.core.shared.count) == (2, 0)
+    assert (node.core.queues.dedicated.count, node.core.queues.shared.count) == (2, 0)
     node.switch("mlb")
-    assert (node.core.dedicated.count, node.core.shared.count) == (0, 2)
+    assert (node.core.queues.dedicated.count, node.core.queues.shared.count) == (0, 2)
     node.switch("mdl")
-    assert (node.core.dedicated.count, node.core.shared.count) == (2, 0)
+    assert (node.core.queues.dedicated.count, node.core.queues.shared.count) == (2, 0)
 
 
 def test_what_belongs_elsewhere_now_is_offered_there():
@@ -92,20 +92,25 @@ def test_what_belongs_elsewhere_now_is_offered_there():
     effects = node.switch("mdl:relax=never")
     (offer,) = [one.message for one in effects if isinstance(one, Send) and isinstance(one.message, Offer)]
     assert (offer.why, [one.spec.id for one in offer.tasks]) == (PUSH, [2])
-    assert list(node.core.running) == [1]  # what runs goes on
+    assert list(node.core.executors.running) == [1]  # what runs goes on
 
 
 def test_all_that_strategies_tune_begins_anew():
     node = Noted("matrix:period=1")
     node.submit(ready(1), ready(2), ready(3))
     for _ in range(2):
-        (run,) = node.core.running.values()
+        (run,) = node.core.executors.running.values()
         node.step(RunEnded(run.ready.spec.id, run.number, 1_000_000_000, (1,)))
     node.switch("flds:t=0.25,tt=5,poll-min-ms=7")
     core = node.core
-    assert (core.threshold, core.tt_ns, core.search.poll_ns, core.adapt_at) == (0.25, 5_000_000_000, 7_000_000, 2)
+    assert (core.tuning.threshold, core.tuning.tt_ns, core.search.poll_ns, core.tuning.adapt_at) == (
+        0.25,
+        5_000_000_000,
+        7_000_000,
+        2,
+    )
     node.switch("matrix:period=10")
-    assert core.adapt_at == 12
+    assert core.tuning.adapt_at == 12
     node.switch("adage")
     assert (core.is_giver, core.one_kind, core.plain) == (True, False, False)
     node.switch("mlb")
@@ -123,10 +128,10 @@ def test_what_was_called_off_is_gone_and_copies_stay():
     node = Noted("mlb")
     node.submit(ready(1))
     node.submit(ready(2, object_at(9, 1)), ready(3))
-    node.core.shared.push(0, 99, ready(4, object_at(9, 1), mode=REPLICA))
+    node.core.queues.shared.push(0, 99, ready(4, object_at(9, 1), mode=REPLICA))
     node.step(StopOrder(1, 3, 0, 0))
     effects = node.switch("mdl:relax=never")
-    assert [one.spec.id for one in node.core.shared.all()] == [4]
+    assert [one.spec.id for one in node.core.queues.shared.all()] == [4]
     assert not [one for one in effects if isinstance(one, StartRun)]
 
 

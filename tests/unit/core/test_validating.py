@@ -37,7 +37,9 @@ def answer(node: Driver, call: CallStore, *stories: AnswerType) -> None:
 
 def left(node: Driver) -> list[int]:
     return sorted(
-        one.spec.id for _, one in places(node.core) if not node.core.doomed or one.spec.id not in node.core.doomed
+        one.spec.id
+        for _, one in places(node.core)
+        if not node.core.queues.doomed or one.spec.id not in node.core.queues.doomed
     )
 
 
@@ -79,7 +81,7 @@ def test_what_the_node_owns_itself_by_now_is_not_dropped():
     node = with_copies(1)
     call, tasks = asked(node)
     assert tasks == [1]
-    run = node.core.running[1]
+    run = node.core.executors.running[1]
     run.ready = ready(1, attempt=1, move=2)
     answer(node, call, Story(DONE_STATE, OTHER, 1, 0))
     assert left(node) == [1]

@@ -59,8 +59,8 @@ def test_tasks_that_nobody_starts_are_a_bug():
 
     def forget(kernel: Kernel) -> None:
         for machine in kernel.seats.values():
-            machine.core.shared.fifo = None
-            machine.core.shared.count = 0
+            machine.core.queues.shared.fifo = None
+            machine.core.queues.shared.count = 0
 
     graph = GraphBuilder()
     for _ in range(20):

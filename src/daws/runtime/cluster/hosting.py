@@ -197,13 +197,13 @@ class NodeHost:
 
     async def _stay_connected(self) -> None:
         wait_s = DIAL_AGAIN_S
-        is_away = False
+        is_away = was_connected = False
         while True:
             lost: Future[None] = self._loop.create_future()
             try:
                 link = await open_store(self._reach, self, partial(lost.set_result, None))
             except UnavailableError as error:
-                if not error.retry:
+                if self._reach.is_final(error, was_connected):
                     self._fail(error)
                     return
                 if not is_away and wait_s >= DIAL_AGAIN_S_MAX:  # else it is being started, as by the first node
@@ -215,7 +215,7 @@ class NodeHost:
                 continue
             if is_away:
                 log.log(self._reach.loss_level, "the store answers")
-            is_away, since_s = False, time.monotonic()
+            is_away, was_connected, since_s = False, True, time.monotonic()
             self._store.connected(link)
             self._say_what_was_missed(link)
             await lost

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from msgspec import msgpack
 
-from daws.model.errors import UnavailableError
+from daws.model.errors import ClusterError, PeerError, UnavailableError
 from daws.model.task import NodeId
 from daws.net.address import LOOPBACK, Tcp, host_towards, parse_address
 from daws.net.config import EMBEDDED, ClusterConfig, shown
@@ -107,6 +107,23 @@ class Reach:
                 if one == bind or getattr(error.__cause__, "errno", None) != EADDRINUSE:
                     raise
         raise self._no_port(bind)
+
+    def is_final(self, error: UnavailableError, was_connected: bool) -> bool:
+        """Whether no retry can help to reach the store.
+
+        A process that was connected before knows that its address and keys are right: another program may have taken
+        the port of the store for a while. Only a member of the cluster that refuses us (a wrong version, a wrong
+        cluster), or keys of our own that are too old, end it.
+        """
+        if error.retry or not was_connected:
+            return not error.retry
+        if isinstance(error.__cause__, PeerError):
+            return True
+        try:
+            check_time(self.folder)
+        except ClusterError:
+            return True
+        return False
 
     def open_stream(self, address: str, node: NodeId) -> socket:
         """A blocking stream for objects to this node; OSError if it does not answer, now or later."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from daws.core.node import NodeCore
-from daws.model.states import CANCELLED, FAILED, FINAL
+from daws.model.states import CANCELLED, FAILED
 from daws.sim.checkers import Violation
 from daws.sim.checkers.remembered import check_remembered
 from daws.sim.kernel import Kernel
@@ -18,6 +18,7 @@ from daws.sim.worlds.graphs import MS
 from daws.sim.worlds.scenario import Scenario, WorldOutcome
 from daws.sim.worlds.watch import KillerChecker, NodesChecker, SessionChecker
 from daws.store.log.logged import StoreSettings
+from daws.store.memory.snapshot import unfinished_in
 
 LIVENESS_NS = 120_000 * MS
 """After the last fault, everything must have ended within this time."""
@@ -153,13 +154,10 @@ def _check_killers(scenario: Scenario, ended: dict[int, tuple[int, str]], kills:
 
 def _stuck(kernel: Kernel) -> str:
     """The first few tasks that have not ended, and where they are."""
-    found = []
-    for shard in kernel.store.shards:
-        for task, record in shard.records.items():
-            if record is not None and record.state not in FINAL:
-                found.append(
-                    f"task {task} state {record.state} owner {record.owner} move {record.move} edges {record.edges}"
-                )
+    found = [
+        f"task {task} state {record.state} owner {record.owner} move {record.move} edges {record.edges}"
+        for task, record in unfinished_in(kernel.store)
+    ]
     if isinstance(kernel.client, SessionUser):
         found = [kernel.client.describe(), *found]
     return "; ".join(found[:4]) or "all records are final, but the client has not heard of it"
