@@ -104,9 +104,8 @@ class StoreServer:
         self._members_told = -1
         self._notes_asked = NO_NOTES
         self._timer: TimerHandle = loop.call_later(LOOK_S, self._look)
-        now_s = self._clock.now_s()
         for session in self.sessions.values():
-            session.gone_at_s = now_s
+            session.gone_at_s = self._clock.now_s()
 
     def welcome(self, link: Link[ToStore]) -> None:
         caller = Caller(link, self._unsent, self._has_ended)
@@ -409,11 +408,9 @@ class StoreServer:
         caller.session = session
         caller.link.name = f"the client of {session.entry.name}"
         self._ask_notes(session, word.runs, word.decisions)
-        number = session.entry.number
-        tasks, next_task = tasks_of(self.store, number)
-        caller.send(
-            words.Attached(number, session.entry.name, next_task, self.store.members_now(), self.strategy, tasks)
-        )
+        entry, members = session.entry, self.store.members_now()
+        tasks, next_task = tasks_of(self.store, entry.number)
+        caller.send(words.Attached(entry.number, entry.name, next_task, members, self.strategy, tasks))
 
     def _session_for(self, word: words.Attach) -> "Session | str":
         """The session that is meant, or why there is none."""

@@ -13,14 +13,14 @@ SETTLE_S = 3.0
 """Servers with a log write it to disk every second unless configured otherwise, and up to two later on a busy disk."""
 
 
-class Replicas(Struct, frozen=True):
+class ReplicaOffsets(Struct, frozen=True):
     """The replication offsets of a primary and of its replicas."""
 
     offset: int
     followers: tuple[int, ...]
 
 
-def read_replicas(info: bytes) -> Replicas:
+def read_replicas(info: bytes) -> ReplicaOffsets:
     """The offsets in the section `replication` of a server's INFO."""
     offset, followers = 0, []
     for line in info.decode("utf-8", "replace").splitlines():
@@ -30,7 +30,7 @@ def read_replicas(info: bytes) -> Replicas:
         elif name.startswith("slave") and "state=" in value:
             said = dict(part.partition("=")[::2] for part in value.split(","))
             followers.append(int(said.get("offset", 0)) if said.get("state") == "online" else 0)
-    return Replicas(offset, tuple(followers))
+    return ReplicaOffsets(offset, tuple(followers))
 
 
 class Safety:
@@ -41,7 +41,7 @@ class Safety:
         self._replicas_min = replicas_min
         self._waiting: deque[tuple[int, int, float]] = deque()  # update, the primary's offset, time
 
-    def learn(self, acknowledged: int, replicas: Replicas, now_s: float) -> None:
+    def learn(self, acknowledged: int, replicas: ReplicaOffsets, now_s: float) -> None:
         """Take note of offsets. `acknowledged` was the last update before the server reported them."""
         if acknowledged > (self._waiting[-1][0] if self._waiting else self.safe):
             self._waiting.append((acknowledged, replicas.offset, now_s))

@@ -10,7 +10,7 @@ from daws.store.valkey import store as module
 from daws.store.valkey.attempt import StoreOptions, Tidy
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.looking import Looking
-from daws.store.valkey.safety import Replicas, read_replicas
+from daws.store.valkey.safety import ReplicaOffsets, read_replicas
 from daws.store.valkey.scripts import ServerCommand
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
@@ -145,9 +145,9 @@ def test_a_failover_is_noticed_by_those_who_have_lost_nothing_and_say_nothing_as
 def test_updates_become_safe_when_the_replica_has_them(start: Start, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "WATCH_S", 0.01)
     monkeypatch.setattr("daws.store.valkey.safety.SETTLE_S", 0.0)
-    looks: list[Replicas] = []
+    looks: list[ReplicaOffsets] = []
 
-    def look(info: bytes) -> Replicas:
+    def look(info: bytes) -> ReplicaOffsets:
         looks.append(read_replicas(info))
         return looks[-1]
 
