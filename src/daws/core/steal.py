@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from daws.core.effects import POLL, Send, SetTimer
 from daws.core.handlers import fires, handles
 from daws.core.lifelines import (
@@ -47,26 +49,20 @@ RUMOUR_NS = 100_000_000
 """News of somebody who has work are passed on for so long."""
 
 
-class Search:
+class Search(Struct, gc=False):
     """How far this node has come in looking for work, or for somebody to give work to."""
 
-    __slots__ = (
-        *("done_when_idle", "failed_steals", "failed_steals_total", "idle_since_ns", "neighbour_count", "poll_armed"),
-        *("poll_ns", "probe", "probe_count", "rich", "stealing_since_ns"),
-    )
-
-    def __init__(self, poll_ns: int) -> None:
-        self.poll_ns = poll_ns
-        self.neighbour_count = 0
-        self.poll_armed = False
-        self.probe: list[tuple[NodeId, int]] | None = None  # the loads that were said in this round
-        self.probe_count = 0  # ... of so many nodes that were asked
-        self.stealing_since_ns = NO_ROUND  # when this round began
-        self.rich = NO_NEWS
-        self.idle_since_ns = 0
-        self.done_when_idle = 0
-        self.failed_steals = 0
-        self.failed_steals_total = 0
+    poll_ns: int
+    neighbour_count: int = 0
+    poll_armed: bool = False
+    probe: list[tuple[NodeId, int]] | None = None  # the loads that were said in this round
+    probe_count: int = 0  # ... of so many nodes that were asked
+    stealing_since_ns: int = NO_ROUND  # when this round began
+    rich: tuple[NodeId, int, int] = NO_NEWS
+    idle_since_ns: int = 0
+    done_when_idle: int = 0
+    failed_steals: int = 0
+    failed_steals_total: int = 0
 
     def begin_round(self, now_ns: int) -> None:
         self.stealing_since_ns = now_ns

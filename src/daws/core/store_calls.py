@@ -206,7 +206,7 @@ def send_due_rows(core: NodeCore) -> None:
         _send_rows(core)
         return
     store.rows = None
-    token = core.next_token()
+    token = core.executors.next_token()
     lazy, hopes = not store.urgent, False
     if store.urgent:
         store.urgent = False
@@ -241,7 +241,7 @@ def _parts(rows: list[Row]) -> list[list[Row]]:
 
 def call_now(core: NodeCore, shard: int, rows: list[Row], lazy: bool = False, hopes: bool = False) -> int:
     """Send these rows by themselves; the token of their call."""
-    token = core.next_token()
+    token = core.executors.next_token()
     core.store.calls[token] = call = CallStore(token, shard, rows, lazy, hopes)  # type: ignore[arg-type]
     core.out.append(call)
     return token
@@ -255,7 +255,7 @@ def repeat_calls(core: NodeCore) -> None:
             break
         if core.keeping is None or core.keeping.may_leave(call):
             core.out.append(call)
-    store.old_token = core.token
+    store.old_token = core.executors.token
 
 
 def take_calls(core: NodeCore, shard: int) -> list[CallStore]:
