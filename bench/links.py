@@ -24,7 +24,7 @@ from daws.net.folder import init_cluster
 from daws.net.handshake import OBJECTS, Hello
 from daws.net.keys import Keys
 from daws.net.link import Link
-from daws.net.stream import StreamDoor, connect, receive_file, send_file
+from daws.net.stream import StreamDoor, connect, receive_into, send_file
 
 ROUNDS = 5
 TRIPS = 1_000
@@ -117,7 +117,8 @@ def measure_file(address: str, keys: Keys | None, folder: Path) -> float:
     with connect(address, keys, Hello("bench", "client", 0, OBJECTS)) as sock:
         began = time.perf_counter()
         sock.sendall(b"!")
-        receive_file(sock, str(folder / "copy"), FILE_BYTES)
+        with open(folder / "copy", "wb") as file:
+            receive_into(sock, file.fileno(), FILE_BYTES)
         return FILE_BYTES / (time.perf_counter() - began)
 
 

@@ -16,13 +16,13 @@ import numpy as np
 from msgspec import Struct
 
 from daws.bounds import bound
-from daws.cli.source import graph_for, read_source
 from daws.compare.jobs import run_each
 from daws.compare.picture import COLOURS, DASHES, MARKERS
 from daws.model.cluster import ExecutorClass
 from daws.model.errors import UsageError
 from daws.model.graph import Graph
 from daws.model.states import FAILED
+from daws.predict.source import graph_for, read_source
 from daws.sim.cluster import NodeGroup, SimulatedCluster
 from daws.sim.estimates import with_estimates
 from daws.sim.kernel import Kernel

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 import daws
-from daws.cli.asked import read_cluster, with_contexts
-from daws.cli.knobs import read_settings
+from daws.cli.asked import asked_of
 from daws.cli.lists import show_strategies
 from daws.cli.parser import make_parser
 from daws.compare.cases import read_sizes, split_strategies
+from daws.predict.asked import with_contexts
 from daws.sim.simulate import check_runnable
 from daws.store.memory import MemoryStore
 from daws.strategy import answers, parse_strategy, registry
@@ -78,14 +78,13 @@ def test_commands_are_valid(line, capsys):
         arguments.nodes = read_sizes(arguments.sizes)[-1]
     elif "strategy" in arguments:
         parse_strategy(arguments.strategy)
-    given = read_settings(arguments.settings)
-    members = MemoryStore(1, 1).join(read_cluster(arguments, given["cluster"]).infos())
+    members = MemoryStore(1, 1).join(asked_of(arguments).cluster().infos())
     kind = arguments.workload.partition(":")[0]
     if kind.startswith("./"):
         return  # a file of the reader's
     parse_workload(arguments.workload)
     small = "all-pairs:files=3" if kind == "all-pairs" else f"{kind}:tasks=20"
-    check_runnable(with_contexts(parse_workload(small).build(1, 1, 0), arguments.context), members)
+    check_runnable(with_contexts(parse_workload(small).build(1, 1, 0), arguments.context, "--context"), members)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -18,7 +18,6 @@ REBUILT = "one of them goes when the runtime is written once"
 SHARED_NAMES = {
     "Ends": REBUILT,
     "Entry": REBUILT,
-    "Outcome": REBUILT,
     "Printed": REBUILT,
     "Session": REBUILT,
     "Written": REBUILT,
@@ -34,16 +33,6 @@ STORE_READERS = {
     "runtime/cluster/ends.py": "until the port can be asked what has ended",
     "runtime/cluster/serving.py": "until the port can be asked what has ended",
     "runtime/cluster/sessions.py": "until sessions are calls of the port",
-    "runtime/outcomes.py": "until the port can be asked what has ended",
-    "sim/checkers/commits.py": "checkers compare the store with their own truth",
-    "sim/checkers/ends.py": "checkers compare the store with their own truth",
-    "sim/checkers/leaving.py": "checkers compare the store with their own truth",
-    "sim/checkers/remembered.py": "checkers compare the store with their own truth",
-    "sim/checkers/sessions.py": "checkers compare the store with their own truth",
-    "sim/worlds/run.py": "says which tasks are left when nothing moves",
-    "sim/servers.py": "a failover of the simulator cuts the log",
-    "sim/watch.py": "says which tasks are left when nothing moves",
-    "testing/flock.py": "tests look into the store",
 }
 """Files outside of `store` that read its shards."""
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from daws.core.invariants import check
-from daws.sim.worlds import RANGES, Outcome, draw_scenario, run_scenario
+from daws.sim.worlds import RANGES, WorldOutcome, draw_scenario, run_scenario
 from daws.sim.worlds.run import Deep
 from daws.sim.worlds.scenario import AIMED
 from tests.sim.many import Ticker, processes, run_all
@@ -37,7 +37,7 @@ def deep_for(seed: int) -> Deep | None:
     return None if seed % DEEP_PERIOD else check
 
 
-def try_seed(seed: int, deep: Deep | None = None) -> Outcome | Failure:
+def try_seed(seed: int, deep: Deep | None = None) -> WorldOutcome | Failure:
     """Whatever a seed brings to light, from a violated rule to a bug in the code, is a failure of that seed."""
     try:
         return run_scenario(seed, deep or deep_for(seed))
@@ -45,7 +45,7 @@ def try_seed(seed: int, deep: Deep | None = None) -> Outcome | Failure:
         return Failure(seed, f"{type(error).__name__}: {(str(error).splitlines() or ['?'])[0]}")
 
 
-def try_seeds(seeds: Sequence[int]) -> list[Outcome | Failure]:
+def try_seeds(seeds: Sequence[int]) -> list[WorldOutcome | Failure]:
     return [try_seed(seed) for seed in seeds]
 
 
@@ -53,7 +53,7 @@ def how_to_replay(seed: int) -> str:
     return f"python -m tests.sim.faults --seed {seed} --verbose"
 
 
-def summary(outcomes: Iterable[Outcome]) -> str:
+def summary(outcomes: Iterable[WorldOutcome]) -> str:
     """What struck, and whom."""
     kinds: Counter[str] = Counter()
     strategies: Counter[str] = Counter()
@@ -79,7 +79,7 @@ def of_all_ranges(count: int) -> list[int]:
 
 def run_many(seeds: Sequence[int], jobs: int) -> int:
     began_s = time.monotonic()
-    outcomes: list[Outcome] = []
+    outcomes: list[WorldOutcome] = []
     failures: list[Failure] = []
     batches = [seeds[low : low + BATCH] for low in range(0, len(seeds), BATCH)]
     ticker = Ticker(len(batches), f"batches of {BATCH} seeds")

@@ -86,4 +86,4 @@ def test_seeds_of_all_ranges_are_as_many_of_each():
 def test_a_good_seed_is_told_in_full(capsys):
     assert main(["--seed", "1", "--verbose"]) == 0
     out = capsys.readouterr().out
-    assert "plan: FaultPlan(" in out and "Outcome(seed=1" in out
+    assert "plan: FaultPlan(" in out and "WorldOutcome(seed=1" in out

@@ -48,13 +48,3 @@ def read_graph(arguments: argparse.Namespace, source: Source, cluster: Simulated
 
 def title_of(arguments: argparse.Namespace, source: Source) -> str:
     return arguments.workload if isinstance(source, Workflow) else str(source)
-
-
-def read_cluster(arguments: argparse.Namespace, given: dict[str, int | float]) -> SimulatedCluster:
-    """The cluster of `--group`, or else of `--nodes`, `--cores` and `--memory-gb`."""
-    return asked_of(arguments, {"costs": {}, "cluster": given, "settings": {}}).cluster()
-
-
-def with_contexts(graph: Graph, texts: list[str]) -> Graph:
-    """The graph with what its tasks ask for."""
-    return asked.with_contexts(graph, texts, "--context")

@@ -15,7 +15,6 @@ from daws import __version__
 from daws.cli.asked import read_graph, read_world, title_of
 from daws.cli.messages import EXIT_INTERRUPTED, complain
 from daws.cli.options import CORES
-from daws.cli.source import read_source
 from daws.cli.table import as_json, grid, seconds, share, size
 from daws.cli.targets import check_apart
 from daws.compare.cases import Case, CaseResult, cases_of, read_sizes, split_strategies
@@ -27,6 +26,7 @@ from daws.compare.summary import Cell, cells_of, seconds_left
 from daws.formats import Workflow
 from daws.model.errors import UnavailableError, UsageError
 from daws.model.graph import Graph
+from daws.predict.source import read_source
 from daws.runs.progress import BAR_WIDTH, Progress, clock
 from daws.sim.cluster import SimulatedCluster
 from daws.sim.plot import bytes_of, new_figure, write_figure

@@ -19,11 +19,11 @@ from daws.model.errors import UsageError
 ABOUT = """\
 Be a node of a cluster: run its tasks on executors of this machine until told to leave. The
 first node on the store's machine starts the store. SIGTERM (or Ctrl-C) has the node leave in
-good order: it gives away what waits, finishes what runs, and goes; a second one ends it."""
+good order: it gives away what waits, finishes what runs, and goes; another one after 2 seconds ends it at once."""
 
 EXAMPLES = """\
 examples:
-  daws node --cluster ./lab             one executor per core, reached on the loopback
+  daws node --cluster ./lab             one executor per core
   daws node --cluster ./lab --bind 10.0.0.2 --executors 8
   daws node --cluster ./lab --context gpu=2 --memory-gb 32"""
 
@@ -54,8 +54,7 @@ def add_arguments(parser: Parser) -> None:
         "--bind",
         metavar="ADDRESS",
         action=Once,
-        default="127.0.0.1",
-        help="the address of this machine for other nodes (default: 127.0.0.1)",
+        help="the address of this machine for other nodes (default: the one by which it reaches the store)",
     )
     parser.add_argument(
         "--memory-gb", metavar="G", action=Once, type=number, help="memory for objects, before they are spilled to disk"
@@ -91,8 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
     if limit_bytes is not None and limit_bytes <= 0:
         raise UsageError(f"--memory-gb {arguments.memory_gb:g}: a node has more than 0")
     check_seconds("--leave-within", arguments.leave_within)
-    host = _host(arguments.bind)
+    host = "" if arguments.bind is None else _host(arguments.bind)
     reach = Reach(folder_of(arguments), "node")
+    host = host or reach.host_for_others()
     check_open_files(workers if arguments.kind == "processes" else 0)
     set_up_log(arguments, reach.folder, "node")
     if arguments.kind == "threads":

@@ -6,10 +6,10 @@ import msgspec
 
 from daws.cli.asked import read_graph, read_settings_alone, title_of
 from daws.cli.messages import EXIT_FAILED, complain, one_line
-from daws.cli.source import read_source
 from daws.cli.table import as_json, count, grid, seconds, share, significant
 from daws.model.cluster import ExecutorClass
 from daws.model.errors import UsageError
+from daws.predict.source import read_source
 from daws.runs.progress import Progress
 from daws.sim.cluster import NodeGroup, SimulatedCluster, joined
 from daws.sim.pilots import PilotReport, simulate_pilots

@@ -11,9 +11,8 @@ from types import CodeType, ModuleType
 from daws.cli.messages import EXIT_FAILED, complain, shown
 from daws.cli.targets import check_apart
 from daws.client.defaults import EXPORT, NODES, PLOT, STRATEGY, TRACE, WORKERS, is_taken
-from daws.formats import check_target
+from daws.client.recording import check_files
 from daws.model.errors import UsageError
-from daws.runs.trace import check_trace_target
 
 FILE_OPTIONS = ("--trace", "--export", "--plot")
 OF_WORKFLOWS = (
@@ -37,7 +36,7 @@ def run_script(arguments: argparse.Namespace) -> int:
     for option in OF_WORKFLOWS:
         if option in getattr(arguments, "given", ()) or getattr(arguments, option) is True:
             raise UsageError(f"--{option.replace('_', '-')} goes with workflows, not with a script")
-    check_files(arguments)
+    check_targets(arguments)
     path = Path(arguments.what)
     code = compiled(path)
     os.environ |= {
@@ -88,16 +87,9 @@ def misplaced(given: list[str]) -> list[tuple[str, str]]:
     return found
 
 
-def check_files(arguments: argparse.Namespace) -> None:
-    """Refuse what could not be written at the end."""
-    if arguments.trace is not None:
-        check_trace_target(arguments.trace)
-    if arguments.export is not None:
-        check_target(arguments.export)
-    if arguments.plot is not None:
-        from daws.runs.picture import check_target as check_picture
-
-        check_picture(Path(arguments.plot))
+def check_targets(arguments: argparse.Namespace) -> None:
+    """Refuse files that could not be written at the end."""
+    check_files(arguments.trace, arguments.export, arguments.plot)
     check_apart(arguments.what, {f"--{name}": getattr(arguments, name) for name in ("trace", "export", "plot")})
 
 

@@ -14,19 +14,19 @@ from daws.cli.asked import check_seed
 from daws.cli.messages import EXIT_FAILED, EXIT_INTERRUPTED, complain, one_line, shown
 from daws.cli.run import carry_out
 from daws.cli.run_output import STDOUT, check_json_target, draw_live, live_table, report, write_json
-from daws.cli.source import named, read_source
 from daws.cli.table import grid
 from daws.cli.targets import check_apart
 from daws.client.cluster import NODES_MAX, Cluster
 from daws.client.defaults import default_nodes, default_workers
+from daws.client.recording import check_files
 from daws.client.starting import WORKERS_MAX
-from daws.formats import Execution, RecordedMachine, Workflow, check_target, write_wfformat
+from daws.formats import Execution, RecordedMachine, Workflow, write_wfformat
 from daws.model.errors import CommandError, UsageError
 from daws.model.graph import Graph
-from daws.runs.picture import check_target as check_picture
+from daws.predict.source import named, read_source
 from daws.runs.summary import summarise
 from daws.runs.timeline import Timeline
-from daws.runs.trace import check_trace_target, write_trace
+from daws.runs.trace import write_trace
 from daws.workflows.emulation import OUTSIDE, Emulation, check_room
 from daws.workflows.execution import CommandPlan, CommandRun, check_commands
 from daws.workflows.records import Mode, alone_in
@@ -84,12 +84,7 @@ def mode_of(arguments: argparse.Namespace) -> Mode:
 def check_targets(arguments: argparse.Namespace) -> None:
     """Refuse what could not be written at the end."""
     check_seed(arguments.seed)
-    if arguments.plot is not None:
-        check_picture(Path(arguments.plot))
-    if arguments.export is not None:
-        check_target(arguments.export)
-    if arguments.trace is not None:
-        check_trace_target(arguments.trace)
+    check_files(arguments.trace, arguments.export, arguments.plot)
     if arguments.json is not None:
         check_json_target(arguments.json)
     written = {f"--{option}": getattr(arguments, option) for option in ("plot", "export", "trace", "json")}

@@ -168,7 +168,7 @@ class SessionDescription(Struct, frozen=True):
 
 def described(members: Members) -> list[NodeDescription]:
     """The nodes that are there, by number."""
-    return [_described(info) for info in members.infos]
+    return [_described(info) for info in sorted(members.infos, key=lambda info: info.id)]
 
 
 def _described(info: NodeInfo) -> NodeDescription:
@@ -197,12 +197,7 @@ def drain_node(folder: Folder, node: int | NodeDescription, within_s: float = WI
         raise UsageError(f"drain({node!r}): give the number of a node, as cluster.nodes() lists it")
     if not within_s >= 0:
         raise UsageError(f"within={within_s:g}: give a number of seconds from 0 on")
-    try:
-        _ask(folder, words.Drain(number, within_s))
-    except UnavailableError as error:
-        if error.retry or number in [one.node for one in list_nodes(folder)]:
-            raise
-        raise UsageError(str(error)) from None
+    _order(folder, words.Drain(number, within_s), lambda: number in [one.node for one in list_nodes(folder)])
 
 
 def list_sessions(folder: Folder) -> list[SessionDescription]:
@@ -220,12 +215,7 @@ def end_session(folder: Folder, session: str | SessionDescription) -> None:
     name = session.name if isinstance(session, SessionDescription) else session
     if not name or type(name) is not str:
         raise UsageError(f"end({session!r}): give the name of a session, as cluster.sessions() lists it")
-    try:
-        _ask(folder, words.EndSession(name))
-    except UnavailableError as error:
-        if error.retry or name in [one.name for one in list_sessions(folder)]:
-            raise
-        raise UsageError(str(error)) from None
+    _order(folder, words.EndSession(name), lambda: name in [one.name for one in list_sessions(folder)])
 
 
 def read_log(
@@ -253,6 +243,16 @@ def _log_lines(reader: LogReader, node: int | None, level: int, follow: bool) ->
         if not follow:
             return
         time.sleep(LOOK_S)
+
+
+def _order(folder: Folder, order: object, is_there: Callable[[], bool]) -> None:
+    """Send an order about a node or a session. One that does not exist is an error of the caller."""
+    try:
+        _ask(folder, order)
+    except UnavailableError as error:
+        if error.retry or is_there():
+            raise
+        raise UsageError(str(error)) from None
 
 
 def _ask(folder: Folder, question: object) -> object:

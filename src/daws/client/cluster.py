@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn, TypeVar, Unpack
 
 from daws.client import tuning
 from daws.client.defaults import default_nodes, default_strategy, default_workers
-from daws.client.given import whole
+from daws.client.given import flag, whole
 from daws.client.hints import (
     answer_to,
     check_workers,
@@ -126,9 +126,8 @@ class Cluster(Lifetime, ClusterMethods):
         workers = whole("workers", workers, 1, WORKERS_MAX)
         if kind not in KINDS:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
-        for name, flag in (("explain", explain), ("tune", tune)):
-            if type(flag) is not bool:
-                raise UsageError(f"{name}={flag!r}: give True or False")
+        flag("explain", explain)
+        flag("tune", tune)
         memory_bytes = check_memory(memory_bytes)
         labelled = devices_of(devices, kind)
         if strategy is None:
@@ -154,6 +153,7 @@ class Cluster(Lifetime, ClusterMethods):
                 server = fork_server(*self._folders.all(), hire=workers)
             else:
                 self._janitor = start_janitor(*self._folders.all())
+            from daws.client.session import Session
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
             from daws.runtime.crew import Crew
@@ -174,7 +174,7 @@ class Cluster(Lifetime, ClusterMethods):
             )
             kept = journal_folder(journal, self.strategy)
             facts = Facts() if explain else None
-            session = _plain_session()(
+            session = Session(
                 crew, self.strategy, self._folders, memory_bytes, processes, kept, server, self._timeline, facts
             )
             server = None  # from now on the session's
@@ -354,12 +354,6 @@ CLUSTER_NAMES = tuple([one for one in Cluster.__init__.__annotations__ if one no
 
 def _is_function(words: object) -> bool:
     return callable(words) and not isinstance(words, str | Sequence)
-
-
-def _plain_session() -> type[Session]:
-    from daws.client.session import Session
-
-    return Session
 
 
 def _program() -> str:

@@ -4,7 +4,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import Lock
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from daws.client import admin
 from daws.client.admin import NodeDescription, SessionDescription
 from daws.client.cluster import Cluster
 from daws.client.future import Future, output_futures
+from daws.client.given import flag
 from daws.client.modules import OwnModules, ShippedFunctions
 from daws.client.recording import Recording
 from daws.client.results import MovingResults, objects_of
@@ -67,8 +68,23 @@ def connect(
     - `trace`, `export`, `plot`, `timeline`, `explain`: as in `daws.Cluster`, for the tasks of this session while this
       client is connected. Files are written on this machine.
     """
+    _check_folder(folder)
+    if len(session) > NAME_LENGTH_MAX or not session.isprintable():
+        raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
+    if keep and not session:
+        raise UsageError("keep=True: give the session a name, so that it can be found again (session='…')")
+    facts = Facts() if flag("explain", explain) else None
+    limit_bytes = check_memory(memory_bytes)
+    shipped = OwnModules(modules)
+    layer = memo_layer(memo)
     recording = recording_from(trace, export, plot, timeline)
-    return ConnectedCluster(folder, session, keep, memory_bytes, timeout, modules, memo, recording, timeline, explain)
+    reach = Reach(os.fspath(folder), "client")
+    timeline = timeline if recording is None else recording.timeline
+
+    def join(folders: Folders) -> JoinedSession:
+        return JoinedSession(reach, session, keep, folders, limit_bytes, timeout, shipped, timeline, facts)
+
+    return ConnectedCluster(os.path.abspath(folder), join, layer, recording, timeline)
 
 
 class ConnectedCluster(Cluster):
@@ -76,40 +92,22 @@ class ConnectedCluster(Cluster):
 
     def __init__(
         self,
-        folder: str | os.PathLike[str],
-        session: str = "",
-        keep: bool = False,
-        memory_bytes: int | str | None = None,
-        timeout: float = 10.0,
-        modules: bool | Iterable[str] = True,
-        memo: str | os.PathLike[str] | None = None,
-        recording: Recording | None = None,
-        timeline: Timeline | None = None,
-        explain: bool = False,
+        folder: str,
+        join: "Callable[[Folders], JoinedSession]",
+        layer: Callable[[Session], Session],
+        recording: Recording | None,
+        timeline: Timeline | None,
     ) -> None:
-        _check_folder(folder)
-        if len(session) > NAME_LENGTH_MAX or not session.isprintable():
-            raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
-        if keep and not session:
-            raise UsageError("keep=True: give the session a name, so that it can be found again (session='…')")
-        if type(explain) is not bool:
-            raise UsageError(f"explain={explain!r}: give True or False")
-        memory_bytes = check_memory(memory_bytes)
-        shipped = OwnModules(modules)
-        layer = memo_layer(memo)
-        self._timeline = timeline if recording is None else recording.timeline
+        """Make the session by `join`, with the `layer` for results that are reused."""
+        self._timeline = timeline
         self._recording = recording
         self._lock = Lock()
         self._session = None
-        self._folder = os.path.abspath(folder)
-        reach = Reach(os.fspath(folder), "client")
+        self._folder = folder
         self._folders = Folders()
         self._janitor = start_janitor(*self._folders.all())
         try:
-            facts = Facts() if explain else None
-            joined = JoinedSession(
-                reach, session, keep, self._folders, memory_bytes, timeout, shipped, self._timeline, facts
-            )
+            joined = join(self._folders)
             joined.start()
         except DawsError as error:
             self._remove_folders()

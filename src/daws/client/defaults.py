@@ -40,21 +40,6 @@ def default_strategy() -> str:
     return os.environ.get(STRATEGY) or "daws"
 
 
-def default_trace() -> str | None:
-    """A file for each cluster of this process: out.json, out-2.json, …"""
-    return _numbered(TRACE)
-
-
-def default_export() -> str | None:
-    """A file for the graph of each cluster."""
-    return _numbered(EXPORT)
-
-
-def default_plot() -> str | None:
-    """A picture of each cluster."""
-    return _numbered(PLOT)
-
-
 def asks_for_files() -> bool:
     """Does the environment want files about each cluster?"""
     return any(os.environ.get(name) for name in _clusters)
@@ -65,7 +50,8 @@ def is_taken(name: str) -> bool:
     return name in _taken
 
 
-def _numbered(name: str) -> str | None:
+def default_file(name: str) -> str | None:
+    """The file that a variable asks for, another one for each cluster of this process: out.json, out-2.json, …"""
     text = os.environ.get(name)
     if not text:
         return None

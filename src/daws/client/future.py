@@ -201,7 +201,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
 
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
-        self._tell(_Awaited(loop, ended))
+        self._tell(ToLoop(loop, _end, ended))
         yield from ended
         return self.result()
 
@@ -304,19 +304,21 @@ class _Callback:
             logging.getLogger("daws.client").exception("a callback of %r raised", self.future)
 
 
-class _Awaited:
-    """Somebody on an event loop waits."""
+class ToLoop:
+    """A message to an event loop that a future has ended: `tell(what)` is called there."""
 
-    __slots__ = ("ended", "loop")
+    __slots__ = ("loop", "tell", "what")
 
-    def __init__(self, loop: "asyncio.AbstractEventLoop", ended: "asyncio.Future[None]") -> None:
+    def __init__(self, loop: "asyncio.AbstractEventLoop", tell: Callable[[Any], object], what: Any) -> None:
         self.loop = loop
-        self.ended = ended
+        self.tell = tell
+        self.what = what
 
     def release(self) -> None:
-        with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
-            self.loop.call_soon_threadsafe(self._end)
+        with suppress(RuntimeError):  # the loop was closed, so nothing waits any more
+            self.loop.call_soon_threadsafe(self.tell, self.what)
 
-    def _end(self) -> None:
-        if not self.ended.done():
-            self.ended.set_result(None)
+
+def _end(awaited: "asyncio.Future[None]") -> None:
+    if not awaited.done():
+        awaited.set_result(None)

@@ -18,6 +18,13 @@ def whole(name: str, value: Any, low: int, high: int | None = None, unit: str = 
     return number
 
 
+def flag(name: str, value: Any) -> bool:
+    """True or False; UsageError for all else."""
+    if type(value) is not bool:
+        raise UsageError(f"{name}={value!r}: give True or False")
+    return value
+
+
 def size(name: str, value: Any, low: int, high: int | None = None) -> int:
     """A number of bytes, or a text such as `4 GB`; UsageError that says what is allowed."""
     if isinstance(value, str):

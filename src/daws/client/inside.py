@@ -77,9 +77,7 @@ class InnerCluster(ClusterMethods):
         """Run `function(*args, **kwargs)` in a worker. Futures anywhere inside the arguments become its inputs."""
         if getattr(type(function), "_is_task", False):
             return self.options().submit(function, *args, **kwargs)
-        if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
-            check_arguments(function, kwargs, NAMES)
-        return self._session.submit_number(self._session.number_of(function), args, kwargs, USUAL)
+        return self._start(function, args, kwargs, USUAL)  # type: ignore[no-any-return]
 
     def _with_options(self, options: dict[str, Any]) -> Submitter:
         if options.get("memo") is True:

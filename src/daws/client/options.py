@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 from msgspec import Struct
 
-from daws.client.given import seconds, size, whole
+from daws.client.given import flag, seconds, size, whole
 from daws.client.hints import TASK_OPTIONS, refuse_option
 from daws.model.context import parse_context
 from daws.model.errors import UsageError
@@ -108,12 +108,10 @@ def _checked(
         raise UsageError(f"version={version!r}: give text")
     if isinstance(memo, str):
         raise UsageError(f"memo={memo!r}: give memo=True, version={memo!r}")
-    if not isinstance(memo, bool):
-        raise UsageError(f"memo={memo!r}: give True or False")
+    flag("memo", memo)
+    flag("writable", writable)
     if version and not memo:
         raise UsageError(f"version={version!r} is of results that are reused: give memo=True as well")
-    if not isinstance(writable, bool):
-        raise UsageError(f"writable={writable!r}: give True or False")
     usual = cores == 1 and not memory and not context
     needs = None if usual else Needs(cores, parse_context(context), memory)
     timeout_ns, estimate_ns, rank_ns = [math.ceil(time_s * 1e9) for time_s in times]

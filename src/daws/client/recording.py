@@ -5,7 +5,7 @@ import logging
 import os
 from pathlib import Path
 
-from daws.client.defaults import default_export, default_plot, default_trace
+from daws.client.defaults import EXPORT, PLOT, TRACE, default_file
 from daws.runs.timeline import Timeline
 
 log = logging.getLogger("daws.recording")
@@ -21,18 +21,7 @@ class Recording:
         self.trace, self.export, self.plot = [
             None if path is None else Path(path).absolute() for path in (trace, export, plot)
         ]
-        if self.trace is not None:
-            from daws.runs.trace import check_trace_target
-
-            check_trace_target(self.trace)
-        if self.export is not None:
-            from daws.formats import check_target
-
-            check_target(self.export)
-        if self.plot is not None:
-            from daws.runs.picture import check_target as check_picture
-
-            check_picture(self.plot)
+        check_files(self.trace, self.export, self.plot)
         self.timeline = timeline or Timeline()
         self.timeline.keeps_links = self.export is not None or self.plot is not None
 
@@ -61,12 +50,28 @@ class Recording:
             draw_run_of(execution, workflow.graph.cores, tasks, nodes * workers, self.plot, name)
 
 
+def check_files(trace: PathLike | None, export: PathLike | None, plot: PathLike | None) -> None:
+    """Refuse files that could not be written at the end."""
+    if trace is not None:
+        from daws.runs.trace import check_trace_target
+
+        check_trace_target(trace)
+    if export is not None:
+        from daws.formats import check_target
+
+        check_target(os.fspath(export))
+    if plot is not None:
+        from daws.runs.picture import check_target as check_picture
+
+        check_picture(Path(plot))
+
+
 def recording_of(
     trace: PathLike | None, export: PathLike | None, plot: PathLike | None, timeline: Timeline | None
 ) -> Recording | None:
     """The files that were asked for, here or by the environment; None if none were."""
-    trace = default_trace() if trace is None else trace
-    export = default_export() if export is None else export
-    plot = default_plot() if plot is None else plot
+    trace = default_file(TRACE) if trace is None else trace
+    export = default_file(EXPORT) if export is None else export
+    plot = default_file(PLOT) if plot is None else plot
     is_asked = any(path is not None for path in (trace, export, plot))
     return Recording(trace, export, plot, timeline) if is_asked else None

@@ -4,10 +4,9 @@ import time
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import suppress
 from typing import Any, NamedTuple, Self, TypeVar, overload
 
-from daws.client.future import Future, acquire
+from daws.client.future import Future, ToLoop, acquire
 from daws.client.hints import answer_to, check_value, refuse_waiting
 from daws.client.mapping import ItemFuture, Mapped
 from daws.model.errors import UsageError
@@ -139,7 +138,7 @@ class AsCompleted(Iterator[F]):
         ended: asyncio.Queue[Future[Any]] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         for future in self._entries:
-            future._tell(_ToLoop(loop, ended.put_nowait, future))
+            future._tell(ToLoop(loop, ended.put_nowait, future))
         while self._left:
             try:
                 left_s = None if self._until is None else self._until - time.monotonic()
@@ -164,21 +163,6 @@ class AsCompleted(Iterator[F]):
 
 
 answer_to(AsCompleted)
-
-
-class _ToLoop:
-    """A message to an event loop that a future has ended."""
-
-    __slots__ = ("future", "loop", "tell")
-
-    def __init__(self, loop: Any, tell: Any, future: Future[Any]) -> None:
-        self.loop = loop
-        self.tell = tell
-        self.future = future
-
-    def release(self) -> None:
-        with suppress(RuntimeError):  # the loop was closed, so nobody waits any more
-            self.loop.call_soon_threadsafe(self.tell, self.future)
 
 
 @overload

@@ -182,11 +182,7 @@ class Small(_Brought):
         return io.BytesIO(self.content[1:])
 
     def place(self, target: str) -> None:
-        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self.mode())
-        try:
-            os.write(fd, memoryview(self.content)[1:])
-        finally:
-            os.close(fd)
+        _write_new(target, self.mode(), memoryview(self.content)[1:])
 
     def mode(self) -> int:
         return kept_mode(self.content[0])
@@ -224,17 +220,23 @@ class Lent(_Brought):
         return io.BufferedReader(_LentReader(self.content), LENT_READ_BYTES)
 
     def place(self, target: str) -> None:
-        fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, self.mode())
-        with open(fd, "wb", buffering=0) as file, memoryview(self.content) as left:
-            done = 0
-            while done < len(left):
-                done += file.write(left[done : done + WRITE_BYTES_MAX])
+        _write_new(target, self.mode(), self.content)
 
     def mode(self) -> int:
         return kept_mode(self._mode)
 
     def stamp(self) -> Stamp | None:
         return None
+
+
+def _write_new(target: str, mode: int, content: memoryview) -> None:
+    """Write a new file. A full disk may take a part of a write before it refuses the next: that is an error here, never
+    a shorter file."""
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with open(fd, "wb", buffering=0) as file:
+        done = 0
+        while done < len(content):
+            done += file.write(content[done : done + WRITE_BYTES_MAX])
 
 
 class _LentReader(io.RawIOBase):

@@ -2,11 +2,17 @@
 
 import os
 import stat
+from contextlib import suppress
+from ipaddress import ip_address
+from socket import SOCK_DGRAM, getaddrinfo, socket
 from typing import NamedTuple
 
-from daws.model.errors import UsageError
+from daws.model.errors import UnavailableError, UsageError
 
 PORT_MAX = 65535
+LOOPBACK = "127.0.0.1"
+ELSEWHERE = "192.0.2.1"
+"""An address that no machine has. It shows by which address of its own this machine reaches others."""
 UNIX_PATH_BYTES_MAX = 107
 """The longest path of a socket that the Linux kernel accepts."""
 
@@ -53,3 +59,35 @@ def check_private(path: str) -> None:
         raise UsageError(f"{folder} belongs to somebody else: sockets without keys live in a folder of one's own")
     if stat.S_IMODE(status.st_mode) & 0o077:
         raise UsageError(f"{folder} is open to others: sockets without keys need a private folder (chmod 700 {folder})")
+
+
+def host_towards(host: str) -> str:
+    """The address of this machine by which it reaches that host. Nothing is sent: the kernel looks it up.
+
+    The name of this machine may stand for a loopback address. Then the address is taken by which it reaches other
+    machines, if there are any. Raise UnavailableError if the name is not known, or the host cannot be reached.
+    """
+    try:
+        own = _own_address(host)
+    except OSError as error:
+        cure = "give the address by which other nodes reach this machine with --bind"
+        raise UnavailableError(f"{host}: {error.strerror}; {cure}", retry=False) from error
+    if _is_loopback(own) and host != "localhost" and not _is_loopback(host):
+        with suppress(OSError):  # there is no network
+            return _own_address(ELSEWHERE)
+    return own
+
+
+def _own_address(host: str) -> str:
+    family, _, _, _, address = getaddrinfo(host, PORT_MAX, type=SOCK_DGRAM)[0]
+    with socket(family, SOCK_DGRAM) as sock:
+        sock.connect(address)
+        own: str = sock.getsockname()[0]
+    return own
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from socket import AF_UNIX, SHUT_RDWR, SOCK_STREAM, create_connection, socket
-from threading import Lock, Thread, get_ident
+from threading import Lock, Thread
 
 from daws.model.errors import PeerError, UnavailableError
 from daws.net.address import Unix, parse_address
@@ -224,24 +224,6 @@ def receive_into(sock: socket, fd: int, size_bytes: int) -> None:
         while written < filled:
             written += os.write(fd, room[written:filled])
         left -= filled
-
-
-def receive_file(sock: socket, path: str, size_bytes: int) -> None:
-    """Receive `size_bytes` bytes as a file. It gets its name when all bytes are there; if that fails, no file is left
-    behind."""
-    unfinished = f"{path}.{os.getpid()}-{get_ident()}.part"
-    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            if size_bytes:
-                os.posix_fallocate(fd, 0, size_bytes)  # if there is no room, nothing has been read yet
-            receive_into(sock, fd, size_bytes)
-        finally:
-            os.close(fd)
-        os.rename(unfinished, path)
-    except BaseException:
-        os.unlink(unfinished)
-        raise
 
 
 def receive_exactly(sock: socket, count: int) -> bytes | None:

@@ -96,7 +96,7 @@ class FunctionTable:
         return self.session_number(spec.id, spec.kind)
 
     def session_number(self, task: int, kind: int) -> int:
-        """As `session_task`, for a task and the number of its function."""
+        """The same number, from the id of a task and the number of its function."""
         return task if task < FIRST_SPAWNED_ID else root_of(kind, self.known.get(kind, b""))
 
     def title(self, spec: TaskSpec) -> str:

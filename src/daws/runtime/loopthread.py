@@ -3,7 +3,6 @@
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from errno import EMFILE, ENFILE
 from typing import TYPE_CHECKING
 
@@ -29,6 +28,7 @@ class LoopThread:
         self.next_task = 0
         self._name = name
         self._thread: threading.Thread | None = None
+        self._ident = 0  # of the thread while it runs
         self._broken: BaseException | None = None
 
     def start(self) -> None:
@@ -48,6 +48,7 @@ class LoopThread:
 
     def _lead(self, ready: threading.Event) -> None:
         """Run the thread. If it cannot even open an event loop, `start` raises the error."""
+        self._ident = threading.get_ident()
         try:
             self._run(ready)
         except BaseException as error:
@@ -58,6 +59,8 @@ class LoopThread:
                 self._broken = UnavailableError(f"{error.strerror}; raise the limit (ulimit -n)", retry=True)
                 self._broken.__cause__ = error
             ready.set()
+        finally:
+            self._ident = 0
 
     def wake(self) -> None:
         self.awake = True
@@ -68,19 +71,25 @@ class LoopThread:
             raise
 
     def _call(self, function: Callable[..., object], *args: object) -> None:
-        with suppress(RuntimeError):  # another thread has closed the loop, and has told all waiting threads
+        try:  # noqa: SIM105 (each submission comes here: `suppress` would take three calls more)
             self.loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            pass  # another thread has closed the loop, and has told all waiting threads
 
     @property
     def is_here(self) -> bool:
         """Is this the thread itself?"""
-        return self._thread is not None and self._thread.ident == threading.get_ident()
+        return self._ident == threading.get_ident()
 
     def catch_up(self) -> None:
         """Return when the thread has done what it is doing now, with the callbacks of tasks that have ended."""
         done = threading.Event()
         self._call(done.set)
-        while not done.wait(ALIVE_S) and self._thread is not None and self._thread.is_alive():
+        self._wait_for(done)
+
+    def _wait_for(self, event: threading.Event) -> None:
+        """Wait until the thread has set an event, or has ended."""
+        while not event.wait(ALIVE_S) and self._thread is not None and self._thread.is_alive():
             pass
 
     def stop(self) -> None:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from socket import socket
 from struct import Struct
 from threading import Lock
+from typing import TypeVar
 
 from daws.core.events import ObjectsFetched
 from daws.data.codec import Packed, WholeFile
@@ -42,6 +43,7 @@ ROOM_S, ROOM_AGAIN_S = 60.0, 0.25
 """How long a node waits for room, and how often it checks. After that the node is of no use, and other nodes take
 over."""
 log = logging.getLogger("daws.node")
+T = TypeVar("T")
 
 
 class ObjectGiver:
@@ -144,21 +146,18 @@ class ObjectSource:
     def _fetch(self, objects: Sequence[int], files: ObjectFiles, answered: dict[int, bool]) -> None:
         """Fetch objects. `answered` has those that were answered, and whether they came, also if this raises an
         error."""
-        with self._lock, suppress(OSError, PeerError):
-            try:
-                sock = self._open()
-                sock.sendall(_COUNT.pack(len(objects)) + array("Q", objects).tobytes())
-                for object_ in objects:
-                    (word,) = _SIZE.unpack(_expect(sock, _SIZE.size))
-                    if word != MISSING:
-                        mode, size = divmod(word, 1 << MODE_SHIFT)
-                        if size > SIZE_MAX or mode > 0o777:
-                            raise PeerError(f"the size of an object is not valid: {word}")
-                        files.put_packed(object_, _Incoming(sock, size, mode))
-                    answered[object_] = word != MISSING
-            except BaseException:
-                self._close()
-                raise
+
+        def receive(sock: socket) -> None:
+            for object_ in objects:
+                word = _receive_size(sock)
+                if word != MISSING:
+                    mode, size = divmod(word, 1 << MODE_SHIFT)
+                    if size > SIZE_MAX or mode > 0o777:
+                        raise PeerError(f"the size of an object is not valid: {word}")
+                    files.put_packed(object_, _Incoming(sock, size, mode))
+                answered[object_] = word != MISSING
+
+        self._request(_COUNT.pack(len(objects)) + array("Q", objects).tobytes(), receive)
 
     def fetch_patiently(
         self, wanted: Sequence[Transfer], files: ObjectFiles, is_over: Callable[[], bool]
@@ -191,40 +190,35 @@ class ObjectSource:
 
     def bring(self, object_: int, packed: Packed) -> bool:
         """Take an object there. False if that cannot be: it is gone, or has no room."""
-        with self._lock, suppress(OSError, PeerError):
-            try:
-                sock = self._open()
-                sock.sendall(_COUNT.pack(BRINGS) + _BROUGHT.pack(object_, packed.size_bytes))
-                for part in packed.parts:
-                    view = memoryview(part).cast("B")
-                    for low in range(0, len(view), CHUNK_BYTES):
-                        sock.sendall(view[low : low + CHUNK_BYTES])
-                (size,) = _SIZE.unpack(_expect(sock, _SIZE.size))
-            except BaseException:
-                self._close()
-                raise
-            return bool(size != MISSING)
-        return False
+
+        def send(sock: socket) -> bool:
+            for part in packed.parts:
+                view = memoryview(part).cast("B")
+                for low in range(0, len(view), CHUNK_BYTES):
+                    sock.sendall(view[low : low + CHUNK_BYTES])
+            return _receive_size(sock) != MISSING
+
+        return bool(self._request(_COUNT.pack(BRINGS) + _BROUGHT.pack(object_, packed.size_bytes), send))
 
     def adopt(self, object_: int, path: str, size_bytes: int) -> bool:
         """Hand over a file in a folder of the node there. False if the node did not take it."""
         name = os.fsencode(path)
+        head = _COUNT.pack(ADOPTS) + _ADOPTED.pack(object_, size_bytes, len(name)) + name
+        return bool(self._request(head, lambda sock: _receive_size(sock) != MISSING))
+
+    def _request(self, head: bytes, rest: Callable[[socket], T]) -> T | None:
+        """Send the head of a request, and return the result of `rest`; None if the stream breaks off."""
         with self._lock, suppress(OSError, PeerError):
             try:
-                sock = self._open()
-                sock.sendall(_COUNT.pack(ADOPTS) + _ADOPTED.pack(object_, size_bytes, len(name)) + name)
-                (size,) = _SIZE.unpack(_expect(sock, _SIZE.size))
+                self._used_s = time.monotonic()
+                if self._sock is None:
+                    self._sock = self._connect()
+                self._sock.sendall(head)
+                return rest(self._sock)
             except BaseException:
                 self._close()
                 raise
-            return bool(size != MISSING)
-        return False
-
-    def _open(self) -> socket:
-        self._used_s = time.monotonic()
-        if self._sock is None:
-            self._sock = self._connect()
-        return self._sock
+        return None
 
     def close(self) -> None:
         with self._lock:
@@ -261,6 +255,10 @@ class _Incoming(WholeFile):
             os.posix_fallocate(fd, 0, self.size_bytes)  # if there is no room, nothing has been read yet
         receive_into(self._sock, fd, self.size_bytes)
         return self.size_bytes
+
+
+def _receive_size(sock: socket) -> int:
+    return int.from_bytes(_expect(sock, _SIZE.size), "little")
 
 
 def _expect(sock: socket, count: int) -> bytes:

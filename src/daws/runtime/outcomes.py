@@ -3,13 +3,12 @@
 Ends that were passed on are removed from the log: it has no other reader, and a session may go on for days.
 """
 
-from typing import Any
-
 from daws.model.states import DONE, FAILED
 from daws.model.task import Input
 from daws.runtime.blame import path_of
 from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
+from daws.store.memory.commits import CommitReader
 from daws.wire.store import LogRow, small_output
 from daws.workers.roots import Path
 
@@ -36,29 +35,21 @@ class Outcomes:
     """Stands beside a store of one shard, and empties its log."""
 
     def __init__(self, store: MemoryStore) -> None:
-        self.log: list[LogRow] = store.shards[0].log
+        self._commits = CommitReader(store)
+        self._record_of = self._commits.record_of
+        self.log: list[LogRow] = self._commits.rows
         self.failures: dict[int, bytes] = {}  # of tasks whose last run failed
-        self._records = store.shards[0].records
 
     def done(self) -> tuple[list[int], list[tuple[Input, ...] | bytes]] | None:
         """The tasks that were committed since the last call, with their outputs (bytes: the value of a single small
         object). None if there is more to report, as for failed tasks; then `news` has it."""
-        rows: list[Any] = self.log[:]
-        if self.failures or set(map(type, rows)) != {int}:
-            return None
-        records: list[Any] = [*map(self._records.get, rows)]
-        if not all(records):  # the store has forgotten some, which are not held
-            return None
-        self.log.clear()
-        return rows, [record.made for record in records]
+        return None if self.failures else self._commits.take_plain()
 
     def news(self) -> list[Outcome]:
         """The outcomes of tasks that were committed since the last call."""
-        rows = self.log[:]
-        self.log.clear()
         outcomes: list[Outcome] = []
-        record_of, failures = self._records.get, self.failures
-        for row in rows:
+        record_of, failures = self._record_of, self.failures
+        for row in self._commits.take():
             if not isinstance(row, tuple):
                 record = record_of(row)
                 if record is not None:  # else it is not held, and already forgotten
@@ -72,15 +63,10 @@ class Outcomes:
                     outcomes.append(Outcome(task, (), state, error, failure, self._path(task)))
                 elif state != DONE:
                     outcomes.append(Outcome(task, (), state, error, failure))
-                elif (record := self._records.get(task)) is not None:  # it has created tasks
+                elif (record := record_of(task)) is not None:  # it has created tasks
                     outcomes.append(Outcome(task, record.outputs))
         return outcomes
 
     def _path(self, task: int) -> Path:
-        record = self._records.get(task)
-        return () if record is None else path_of(record, self._records.get)
-
-    def creator_of(self, task: int) -> int:
-        """The node of the run that has created a task."""
-        record = self._records.get(task)
-        return -1 if record is None else record.spec.home
+        record = self._record_of(task)
+        return () if record is None else path_of(record, self._record_of)

@@ -30,7 +30,6 @@ from daws.workers.server import ForkServer
 TASKS_PER_TURN = 4096
 TOGETHER_MIN = 8
 """Fewer tasks are spelled out: columns would take longer."""
-ALIVE_S = 0.5
 TASK, KIND, PAYLOAD = attrgetter("task"), attrgetter("kind"), attrgetter("payload")
 """The columns of plain tasks as the client hands them in."""
 
@@ -81,8 +80,7 @@ class NodeThread(LoopThread):
             done.set()
 
         self._call(look)
-        while not done.wait(ALIVE_S) and self._thread is not None and self._thread.is_alive():
-            pass
+        self._wait_for(done)
         return found
 
     def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
@@ -99,8 +97,7 @@ class NodeThread(LoopThread):
     def use_strategy(self, text: str) -> None:
         used = threading.Event()
         self._call(self._use_strategy, text, used)
-        while not used.wait(ALIVE_S) and self._thread is not None and self._thread.is_alive():
-            pass
+        self._wait_for(used)
 
     def counters(self) -> list[Counters]:
         return [self.node.counters()]
@@ -138,7 +135,7 @@ class NodeThread(LoopThread):
                 write_journal(self._journal_path, self.node.journal)
 
     def _turn(self) -> None:
-        """Take in what the client has said since the last turn."""
+        """Take in what the client has submitted since the last turn."""
         self.awake = False
         # Who is let go of was named by tasks that were submitted before: those first.
         gone = len(self.let_go)

@@ -16,6 +16,7 @@ from daws.core.events import CallsSafe, StoreAnswered, StoreChanged
 from daws.model.task import CLIENT, NodeId
 from daws.sim.machine import FATE, STORE
 from daws.store.log.logged import LoggedCall, LoggedStore, StoreSettings, carry_out, go_on, set_up
+from daws.store.memory.snapshot import commit_count, commits_since
 from daws.strategy.rng import SplitMix64
 from daws.wire.store import AnswerType, Satisfy, TakeOver, shard_of
 
@@ -177,11 +178,10 @@ class Servers:
             at_ns, server = now_ns + costs.latency_ns, self.server[shard]
             kernel.push(at_ns, FATE, lambda kernel: self.introduce(kernel, caller, shard, server))
             return
-        log = kernel.store.shards[shard].log
-        ended, noted = len(log), len(self.notes)
+        ended, noted = commit_count(kernel.store, shard), len(self.notes)
         answers = kernel.store.apply(shard, call.rows, now_ns)
         if self.plan.failovers and kernel.holds_spawned:
-            kernel.client.overhear(log[ended:])
+            kernel.client.overhear(commits_since(kernel.store, shard, ended))
         took_ns = (costs.store_call_ns + costs.store_row_ns * len(call.rows)) * self.slow.get(shard, 1)
         free_ns = kernel.shard_free_ns[shard] = max(now_ns, kernel.shard_free_ns[shard]) + took_ns
         if self.plan.failovers:

@@ -7,10 +7,11 @@ from daws.core.events import ObjectsFetched, RunEnded
 from daws.core.node import SECOND_NS
 from daws.model.context import format_context
 from daws.model.errors import InternalError, UsageError
-from daws.model.states import FINAL, STATE_NAMES
+from daws.model.states import STATE_NAMES
 from daws.model.task import Needs, Ready
 from daws.sim.kernel import Kernel, is_end_of_time
 from daws.sim.machine import FATE, STORE
+from daws.store.memory.snapshot import unfinished_in
 from daws.wire.messages import Offer, Submission
 
 STUCK_LEASES = 100
@@ -79,10 +80,8 @@ def _unable(kernel: Kernel, before: str) -> UsageError | InternalError:
         for ready in view.stranded(machine.core):
             nodes = f"{len(kernel.seats)} node{'s' * (len(kernel.seats) != 1)}"
             return UsageError(f"{before}: {_wants(kernel, ready)}, which none of the {nodes} left offers")
-    for shard in kernel.store.shards:
-        for task, record in shard.records.items():
-            if record is not None and record.state not in FINAL:
-                return InternalError(f"{before}: task {task} is {STATE_NAMES[record.state]} at node {record.owner}")
+    for task, record in unfinished_in(kernel.store):
+        return InternalError(f"{before}: task {task} is {STATE_NAMES[record.state]} at node {record.owner}")
     return InternalError(f"{before}: all records are final, but the client has not heard of it")
 
 

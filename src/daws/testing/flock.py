@@ -39,6 +39,7 @@ from daws.core.node import SECOND_NS, NodeConfig, NodeCore
 from daws.model.graph import Graph
 from daws.model.task import CLIENT, NodeId
 from daws.store.memory import MemoryStore
+from daws.store.memory.snapshot import unfinished_in
 from daws.strategy.decisions import Site, Strategy
 from daws.testing.build import members_of
 
@@ -99,12 +100,7 @@ class Flock:
             assert self.step_count < steps_max, f"still waiting for {self.client.waiting_for} tasks: {self.stuck()}"
 
     def stuck(self) -> str:
-        left = [
-            f"task {task}: {record}"
-            for shard in self.store.shards
-            for task, record in shard.records.items()
-            if record is not None and record.state < 6
-        ]
+        left = [f"task {task}: {record}" for task, record in unfinished_in(self.store)]
         return "\n".join([*left[:5], *map(repr, self.cores.values())])
 
     def step(self) -> None:

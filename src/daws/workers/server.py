@@ -16,7 +16,11 @@ FORK, KILL, SWEEP, BORN, GONE = range(5)
 
 _BOOT = (
     "import marshal, os, sys\n"
-    f"first = os.read({LINK_FD}, int.from_bytes(os.read({LINK_FD}, 4), 'little'))\n"
+    f"size = int.from_bytes(os.read({LINK_FD}, 4), 'little')\n"
+    "first = b''\n"
+    "while len(first) < size:\n"
+    f"    part = os.read({LINK_FD}, size - len(first))\n"
+    "    first += part or sys.exit()\n"  # the owner is gone
     "path, argv, folders, become = marshal.loads(first)\n"
     "sys.path[:], sys.argv[:] = path, argv\n"
     "from daws.workers.zygote import main\n"
@@ -36,8 +40,6 @@ class ForkServer:
         self._unsent: deque[tuple[bytes, socket | None]] = deque()
         self.early: dict[int, socket] = {}  # our end of the link of each worker that was not used yet, by number
         try:
-            first = marshal.dumps((_path(), sys.argv, [*map(os.path.abspath, folders)], become))
-            self.link.sendall(len(first).to_bytes(4, "little") + first)
             self.pid = os.posix_spawn(
                 sys.executable,
                 [sys.executable, *_flags(), "-c", _BOOT],
@@ -53,6 +55,10 @@ class ForkServer:
             raise
         finally:
             theirs.close()
+        first = marshal.dumps((_path(), sys.argv, [*map(os.path.abspath, folders)], become))
+        with contextlib.suppress(OSError):  # it is gone, which `receive` will say
+            # The server reads already: a long path or argv may be larger than the buffer of the socket.
+            self.link.sendall(len(first).to_bytes(4, "little") + first)
 
     def hire(self, count: int) -> None:
         """Have the workers 1 to `count` forked while their owner imports the modules that it needs to talk to them."""

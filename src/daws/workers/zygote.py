@@ -100,8 +100,9 @@ class Zygote:
             if os.getppid() != parent:
                 os._exit(1)
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+            for number in (signal.SIGCHLD, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
+            _leave_sigterm_to_owner()
             self._link.close()
             os.close(self._wake_fd)
             os.close(self._alarm_fd)
@@ -147,18 +148,37 @@ class Zygote:
             pass
 
 
+def _leave_sigterm_to_owner() -> None:
+    """Have a worker survive SIGTERM: batch systems and service managers send it to all processes, and the owner of the
+    workers decides what it means. Programs and processes that tasks start obey it as ever."""
+    only = {signal.SIGTERM}
+    before: list[set[int | signal.Signals]] = []
+
+    def block() -> None:
+        before.append(signal.pthread_sigmask(signal.SIG_BLOCK, only))  # else a child may get one before it obeys
+
+    def unblock() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before.pop())
+
+    def obey() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        unblock()
+
+    signal.signal(signal.SIGTERM, lambda *_: None)  # other than SIG_IGN, this ends with exec
+    os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=obey)
+
+
 def main(folders: list[str], become: str) -> NoReturn:
     _open_outputs()
     link = socket(fileno=LINK_FD)
     os.set_inheritable(LINK_FD, False)
     os.closerange(LINK_FD + 1, os.sysconf("SC_OPEN_MAX"))
-    for number in (signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):  # the server ends when its owner does
         signal.signal(number, signal.SIG_IGN)
     wake_fd, alarm_fd = os.pipe()
     os.set_blocking(alarm_fd, False)
     signal.set_wakeup_fd(alarm_fd, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     adopt_orphans()
     forked: Callable[[int], object] = import_module(become).main
     gc.collect()

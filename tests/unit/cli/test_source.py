@@ -5,8 +5,8 @@ import json
 import pytest
 
 from daws.cli import main
-from daws.cli.source import read_source
 from daws.formats import Workflow, read_workflow
+from daws.predict.source import read_source
 from daws.workloads import Workload
 from tests.unit.formats.samples import DIAMOND
 

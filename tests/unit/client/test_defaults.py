@@ -18,7 +18,7 @@ def test_without_a_word_it_is_all_processors_and_the_usual_strategy(monkeypatch)
     for name in (defaults.WORKERS, defaults.STRATEGY, defaults.TRACE):
         monkeypatch.delenv(name, raising=False)
     assert defaults.default_workers() == len(os.sched_getaffinity(0))
-    assert (defaults.default_strategy(), defaults.default_trace()) == ("daws", None)
+    assert (defaults.default_strategy(), defaults.default_file(defaults.TRACE)) == ("daws", None)
 
 
 @pytest.mark.parametrize("text", ["two", "-1", "1.5", "٣", "9" * 30])
@@ -31,15 +31,19 @@ def test_a_number_of_workers_must_be_one(monkeypatch, text):
 def test_each_cluster_has_files_of_its_own(monkeypatch):
     for name in (defaults.TRACE, defaults.EXPORT, defaults.PLOT):
         monkeypatch.delenv(name, raising=False)
-    assert not defaults.asks_for_files() and defaults.default_export() is None and defaults.default_plot() is None
+    assert (
+        not defaults.asks_for_files()
+        and defaults.default_file(defaults.EXPORT) is None
+        and defaults.default_file(defaults.PLOT) is None
+    )
     monkeypatch.setenv("DAWS_EXPORT", "out/graph.json.gz")
     assert defaults.asks_for_files()
-    assert defaults.default_export() != (second := defaults.default_export())
+    assert defaults.default_file(defaults.EXPORT) != (second := defaults.default_file(defaults.EXPORT))
     assert second is not None and second.startswith("out/graph-") and second.endswith(".json.gz")
 
 
 def test_each_cluster_has_a_trace_of_its_own(monkeypatch):
     monkeypatch.setenv("DAWS_TRACE", "out/trace.json")
-    first, second = defaults.default_trace(), defaults.default_trace()
+    first, second = defaults.default_file(defaults.TRACE), defaults.default_file(defaults.TRACE)
     assert first is not None and second is not None and first != second
     assert second.startswith("out/trace-") and second.endswith(".json")

@@ -2,6 +2,7 @@ import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from resource import RLIMIT_FSIZE, getrlimit, setrlimit
 
 import pytest
 
@@ -125,3 +126,14 @@ def test_a_copy_appears_when_it_is_complete(path: Path, tmp_path: Path):
     assert sorted(os.listdir(tmp_path / "there")) == ["copy", "in.txt"]
     with pytest.raises(UnavailableError, match=r"cannot copy in\.txt to .*: No such file"):
         File(path).copy_to(tmp_path / "nowhere" / "x")
+
+
+def test_a_small_file_is_never_shorter_than_it_was_made(tmp_path: Path):
+    """A write may take a part of the bytes before there is no room, as the limit for sizes of files does here."""
+    before = getrlimit(RLIMIT_FSIZE)
+    setrlimit(RLIMIT_FSIZE, (3, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            Small(small_file(b"words", 0o644), str(tmp_path)).place(str(tmp_path / "x"))
+    finally:
+        setrlimit(RLIMIT_FSIZE, before)

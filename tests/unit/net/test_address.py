@@ -1,11 +1,12 @@
 """Addresses as they are typed and as they travel."""
 
+from errno import ENETUNREACH
 from pathlib import Path
 
 import pytest
 
-from daws.model.errors import UsageError
-from daws.net.address import Tcp, Unix, check_private, parse_address
+from daws.model.errors import UnavailableError, UsageError
+from daws.net.address import ELSEWHERE, Tcp, Unix, check_private, host_towards, parse_address
 
 
 @pytest.mark.parametrize(
@@ -44,3 +45,23 @@ def test_private_means_private(tmp_path: Path):
             check_private(f"{tmp_path}/socket")
     with pytest.raises(UsageError, match="No such file"):
         check_private(f"{tmp_path}/nowhere/socket")
+
+
+def test_a_machine_has_the_address_by_which_it_reaches_a_host():
+    assert [host_towards(host) for host in ("127.0.0.1", "127.0.0.2", "localhost")] == ["127.0.0.1"] * 3
+    with pytest.raises(UnavailableError, match=r"^no such host: .*; give the address .* with --bind"):
+        host_towards("no such host")
+
+
+def test_a_name_that_is_a_loopback_address_on_its_own_machine_is_not_taken(monkeypatch: pytest.MonkeyPatch):
+    own = {"login1": "127.0.1.1", ELSEWHERE: "10.0.0.7"}
+    monkeypatch.setattr("daws.net.address._own_address", own.__getitem__)
+    assert host_towards("login1") == "10.0.0.7"
+
+    def no_network(host: str) -> str:
+        if host == ELSEWHERE:
+            raise OSError(ENETUNREACH, "Network is unreachable")
+        return own[host]
+
+    monkeypatch.setattr("daws.net.address._own_address", no_network)
+    assert host_towards("login1") == "127.0.1.1"

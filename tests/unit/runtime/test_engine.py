@@ -250,7 +250,7 @@ def test_notes_are_taken_only_while_they_are_asked_for():
         engine._step = step
         engine.listener = Mock()
         bare = engine.core.strategy
-        assert engine.notes is None
+        assert (engine.notes, engine.watch) == (None, None)
         engine.take_notes(True, False)
         notes = engine.notes
         assert notes is not None and (notes.watch, engine.watch, given) == (None, None, [])

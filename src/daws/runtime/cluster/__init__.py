@@ -5,6 +5,7 @@
     access   the connection to the store, embedded or Valkey
     storing  the process of the store, and its start
     serving  the store's server: answers calls, sends ready tasks to their owners, tells of ends
+    clock    the clock of the store's server, which stands still while its process is stopped
     callers  connections to the store's server, and questions to all nodes
     book     the sessions and the number of nodes, in a file beside the store
     ends     ends of tasks, for clients and nodes that wait for them

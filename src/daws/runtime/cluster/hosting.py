@@ -63,6 +63,8 @@ from daws.wire.worker import Learn
 
 DIAL_AGAIN_S = 0.1
 DIAL_AGAIN_S_MAX = 2.0
+SIGNALS_S = 2.0
+"""Signals within this time count as one: batch systems send SIGTERM twice within milliseconds."""
 FAREWELL_S = 10.0
 """So long after its deadline a node that cannot say farewell goes without."""
 
@@ -195,13 +197,13 @@ class NodeHost:
 
     async def _stay_connected(self) -> None:
         wait_s = DIAL_AGAIN_S
-        is_away = False
+        is_away = was_connected = False
         while True:
             lost: Future[None] = self._loop.create_future()
             try:
                 link = await open_store(self._reach, self, partial(lost.set_result, None))
             except UnavailableError as error:
-                if not error.retry:
+                if self._reach.is_final(error, was_connected):
                     self._fail(error)
                     return
                 if not is_away and wait_s >= DIAL_AGAIN_S_MAX:  # else it is being started, as by the first node
@@ -213,7 +215,7 @@ class NodeHost:
                 continue
             if is_away:
                 log.log(self._reach.loss_level, "the store answers")
-            is_away, since_s = False, time.monotonic()
+            is_away, was_connected, since_s = False, True, time.monotonic()
             self._store.connected(link)
             self._say_what_was_missed(link)
             await lost
@@ -413,17 +415,21 @@ def run_node(
     leave_within_s: float,
     store_is_away: Callable[[], None],
 ) -> str:
-    """A node on the main thread of this process, until it has left. SIGTERM and SIGINT have it leave in good order; the
-    second one ends it at once."""
+    """A node on the main thread of this process, until it has left. SIGTERM and SIGINT have it leave in good order; one
+    that comes seconds later ends it at once."""
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     host = NodeHost(loop, reach, crew, bind, limit_bytes, store_is_away)
 
+    first_s = 0.0
+
     def on_signal() -> None:
-        if host.is_leaving:
-            host.stop()
-        else:
+        nonlocal first_s
+        if not host.is_leaving:
+            first_s = time.monotonic()
             host.leave(leave_within_s)
+        elif time.monotonic() - first_s > SIGNALS_S:
+            host.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)

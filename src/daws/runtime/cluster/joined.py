@@ -345,7 +345,7 @@ class JoinedCluster(LoopThread):
             try:
                 link = await open_store(self._reach, self, on_lost)
             except UnavailableError as error:
-                if not error.retry:
+                if self._reach.is_final(error, self.session != NOBODY):
                     self._break(error)
                     return
                 self._why = str(error)

@@ -5,14 +5,17 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from errno import EADDRINUSE
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from msgspec import msgpack
 
-from daws.model.errors import UnavailableError
+from daws.model.errors import ClusterError, PeerError, UnavailableError
 from daws.model.task import NodeId
+from daws.net.address import LOOPBACK, Tcp, host_towards, parse_address
 from daws.net.config import EMBEDDED, ClusterConfig, shown
 from daws.net.door import Door, dial, serve
 from daws.net.handshake import MESSAGES, OBJECTS, Hello
@@ -97,7 +100,30 @@ class Reach:
         return await dial(address, self.keys, self.hello(), decoder, received, lost)
 
     async def serve(self, bind: str, accepted: Callable[[Link[Any]], None], node: NodeId = 0) -> Door:
-        return await serve(bind, self.keys, self.hello(node), accepted)
+        for one in self._binds(bind):
+            try:
+                return await serve(one, self.keys, self.hello(node), accepted)
+            except UnavailableError as error:
+                if one == bind or getattr(error.__cause__, "errno", None) != EADDRINUSE:
+                    raise
+        raise self._no_port(bind)
+
+    def is_final(self, error: UnavailableError, was_connected: bool) -> bool:
+        """Whether no retry can help to reach the store.
+
+        A process that was connected before knows that its address and keys are right: another program may have taken
+        the port of the store for a while. Only a member of the cluster that refuses us (a wrong version, a wrong
+        cluster), or keys of our own that are too old, end it.
+        """
+        if error.retry or not was_connected:
+            return not error.retry
+        if isinstance(error.__cause__, PeerError):
+            return True
+        try:
+            check_time(self.folder)
+        except ClusterError:
+            return True
+        return False
 
     def open_stream(self, address: str, node: NodeId) -> socket:
         """A blocking stream for objects to this node; OSError if it does not answer, now or later."""
@@ -110,7 +136,37 @@ class Reach:
 
     def serve_streams(self, bind: str, giver: ObjectGiver, node: NodeId) -> StreamDoor:
         """Each on a thread of its own."""
-        return StreamDoor(bind, self.keys, self.hello(node, OBJECTS), lambda sock, peer: giver.serve(sock))
+        for one in self._binds(bind):
+            try:
+                return StreamDoor(one, self.keys, self.hello(node, OBJECTS), lambda sock, peer: giver.serve(sock))
+            except UnavailableError as error:
+                if one == bind or getattr(error.__cause__, "errno", None) != EADDRINUSE:
+                    raise
+        raise self._no_port(bind)
+
+    def _binds(self, bind: str) -> list[str]:
+        """The addresses at which a node may listen, the first one that is free. Any port is `node_ports` if there are
+        some."""
+        where = parse_address(bind)
+        if isinstance(where, Tcp) and not where.port and self.config.node_ports[1]:
+            return [*self.config.binds(where.host)]
+        return [bind]
+
+    def _no_port(self, bind: str) -> UnavailableError:
+        first, last = self.config.node_ports
+        host = bind.rpartition(":")[0]
+        return UnavailableError(
+            f"no port from {first} to {last} is free at {host}: a node needs two; widen node_ports in cluster.toml",
+            False,
+        )
+
+    def host_for_others(self) -> str:
+        """The address of this machine at which others reach it: the one by which it reaches the store."""
+        urls = self.config.store_urls
+        if not urls:
+            return host_towards(self.config.hosts[0])
+        hosts = [urlsplit(url).hostname for url in urls]
+        return host_towards(hosts[0] or LOOPBACK)  # a unix socket has none
 
     def hello(self, node: NodeId = 0, purpose: str = MESSAGES) -> Hello:
         return Hello(self.config.name, self.role, node, purpose)

@@ -22,6 +22,7 @@ from daws.net.link import Link
 from daws.runtime.cluster import words
 from daws.runtime.cluster.book import Book
 from daws.runtime.cluster.callers import Caller, Questions, QuietWords
+from daws.runtime.cluster.clock import StandingClock
 from daws.runtime.cluster.ends import Ends, with_each_failure_once
 from daws.runtime.cluster.noting import NO_NOTES, asked_by
 from daws.runtime.cluster.sessions import (
@@ -81,6 +82,7 @@ class StoreServer:
         a cancel that is not acknowledged is repeated after half of that time, otherwise after half of a lease."""
         self.store = store
         self.book = book
+        self._clock = StandingClock()
         self.strategy = strategy
         self.ends = Ends(store)
         self.callers: set[Caller] = set()
@@ -102,7 +104,7 @@ class StoreServer:
         self._members_told = -1
         self._notes_asked = NO_NOTES
         self._timer: TimerHandle = loop.call_later(LOOK_S, self._look)
-        now_s = time.monotonic()
+        now_s = self._clock.now_s()
         for session in self.sessions.values():
             session.gone_at_s = now_s
 
@@ -137,7 +139,7 @@ class StoreServer:
         self.lose(caller)
 
     def hear(self, caller: Caller, said: list[ToStore]) -> None:
-        now_ns = time.monotonic_ns()
+        now_ns = self._clock.now_ns()
         for word in said:
             if isinstance(word, CallStore):
                 self._call(caller, word, now_ns)
@@ -166,7 +168,7 @@ class StoreServer:
         session = caller.session
         if session is not None and session.client is caller:
             session.client = None
-            session.gone_at_s = time.monotonic()
+            session.gone_at_s = self._clock.now_s()
         for function in [*self._wanted]:
             self._wanted[function].discard(caller)
             if not self._wanted[function]:
@@ -318,7 +320,7 @@ class StoreServer:
         if self._notes_asked != NO_NOTES:  # else it may know more: clients come back to a new server one by one
             caller.say(self._notes_asked)
         if word.node != NOBODY:
-            answer = self.store.apply(0, [Owned(node, 0, ALL)], time.monotonic_ns())[0]
+            answer = self.store.apply(0, [Owned(node, 0, ALL)], self._clock.now_ns())[0]
             ready = getattr(answer, "ready", ())
             if ready:
                 caller.say(Submission(CLIENT, self._batch(), ready))
@@ -386,7 +388,7 @@ class StoreServer:
             caller.say(words.Refused("only the client of a private cluster can know that a node has died"))
             return
         self.store.expire(word.node)
-        self.store.apply(0, [Watch(0)], time.monotonic_ns())
+        self.store.apply(0, [Watch(0)], self._clock.now_ns())
         self._cancels = {batch: (tasks, -1e9) for batch, (tasks, _) in self._cancels.items()}
         self._send_cancels()  # the node may have been asked to see to some
 
@@ -448,7 +450,7 @@ class StoreServer:
     def _send_cancels(self) -> None:
         """Any node can see to it; one after the other is asked until one has."""
         nodes = [node for node in self.store.members_now().nodes if node in self.nodes]
-        now_s = time.monotonic()
+        now_s = self._clock.now_s()
         for batch, (tasks, since_s) in self._cancels.items():
             if nodes and now_s - since_s > self._patience_s / 2:
                 self._cancels[batch] = (tasks, now_s)
@@ -478,7 +480,7 @@ class StoreServer:
         if session is not None:
             self.book.keep(session.entry, word.keep)
             caller.session = session.client = None
-            session.gone_at_s = time.monotonic()
+            session.gone_at_s = self._clock.now_s()
             session.nonce = b""
             self._ask_notes(session)
         caller.say(words.Closed())
@@ -496,10 +498,10 @@ class StoreServer:
             return
         needed = {session_of(root_of(kind, self._functions.get(kind, b""))) for kind in kinds_needed(self.store)}
         if number in needed:
-            session.look_at_s = time.monotonic() + LINGER_S
+            session.look_at_s = self._clock.now_s() + LINGER_S
             return
         rows: list[RowType] = [Release(task, CLIENT_HOLDER) for task in held_of(self.store, number)]
-        self._of_client(rows, time.monotonic_ns())
+        self._of_client(rows, self._clock.now_ns())
         self.ends.news()
         del self.sessions[number]
         self.book.end(number)
@@ -557,12 +559,12 @@ class StoreServer:
 
     def _look_after(self) -> None:
         self.book.write_again()
-        now_ns = time.monotonic_ns()
+        now_ns = self._clock.now_ns()
         self.store.apply(0, [Watch(0)], now_ns)  # leases may have run out
         later, self._later = self._later, []
         for caller, call in later:
             self._call(caller, call, now_ns)
-        now_s = time.monotonic()
+        now_s = self._clock.now_s()
         for session in list(self.sessions.values()):
             if any(session.notes) and session.is_away(now_s, self._patience_s):
                 self._ask_notes(session)

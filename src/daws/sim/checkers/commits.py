@@ -3,6 +3,7 @@
 from daws.model.states import DONE
 from daws.model.task import NodeId, TaskSpec
 from daws.sim.checkers.known import NODE_BITS, NODE_MASK, Known, run_key
+from daws.store.memory.snapshot import commits_in
 from daws.wire.store import Finish, LogRow, Spawn
 
 ORPHAN_LEASES = 4
@@ -70,7 +71,7 @@ class Commits:
                 )
 
     def _check_remake(self, task: int) -> None:
-        entries = sum(1 for shard in self.known.kernel.store.shards for row in shard.log if task_of(row) == task)
+        entries = sum(task_of(row) == task for row in commits_in(self.known.kernel.store))
         if entries > 1:
             self.known.fail(f"task {task} stands {entries} times in the commit log")
 

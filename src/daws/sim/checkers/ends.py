@@ -4,11 +4,12 @@ from collections import Counter
 
 import numpy as np
 
-from daws.model.states import FAILED, FINAL
+from daws.model.states import FAILED
 from daws.model.task import FIRST_SPAWNED_ID, spawned_id
 from daws.sim.checkers.commits import task_of
 from daws.sim.checkers.known import Known, Sparse
 from daws.sim.checkers.runs import Runs
+from daws.store.memory.snapshot import commits_in, intents_in, unfinished_in
 
 
 class Ends:
@@ -21,10 +22,7 @@ class Ends:
     def check_log(self, killers_allowed: bool) -> None:
         """Every task of the graph stands in the commit log once, and whatever was committed stands there."""
         known, store = self.known, self.known.kernel.store
-        logs = [shard.log for shard in store.shards]
-        tasks = np.concatenate(
-            [np.array([row if type(row) is int else task_of(row) for row in log], np.int64) for log in logs]
-        )
+        tasks = np.array([row if type(row) is int else task_of(row) for row in commits_in(store)], np.int64)
         inside = (tasks >= 0) & (tasks < known.count)
         times = np.bincount(tasks[inside], minlength=known.count)
         others = Counter(tasks[~inside].tolist())
@@ -49,10 +47,8 @@ class Ends:
 
     def check_waiting(self) -> None:
         """No record may be left in a state that is not final."""
-        for shard in self.known.kernel.store.shards:
-            for task, record in shard.records.items():
-                if record is not None and record.state not in FINAL:
-                    self.known.fail(f"task {task} is still in state {record.state} although all has ended")
+        for task, record in unfinished_in(self.known.kernel.store):
+            self.known.fail(f"task {task} is still in state {record.state} although all has ended")
 
     def check_starts(self) -> None:
         """Nothing went wrong: what the machines have begun is each task once, beside copies and what was resumed."""
@@ -65,12 +61,11 @@ class Ends:
     def check_settled(self) -> None:
         """Long after the end: every record is final, every intent was carried out, the client has been heard."""
         known = self.known
-        for shard in known.kernel.store.shards:
-            for task, record in shard.records.items():
-                if record is not None and record.state not in FINAL and not (record.rare and record.rare.remaking):
-                    known.fail(f"task {task} is still in state {record.state} although all has ended")
-            for key in shard.outbox:
-                known.fail(f"intent {key & 3} of task {key >> 2} was never carried out: {shard.outbox[key]}")
+        for task, record in unfinished_in(known.kernel.store):
+            if not (record.rare and record.rare.remaking):
+                known.fail(f"task {task} is still in state {record.state} although all has ended")
+        for key, *intent in intents_in(known.kernel.store):
+            known.fail(f"intent {key & 3} of task {key >> 2} was never carried out: {intent}")
         client = known.kernel.client
         if client.cancels:
             known.fail(f"nobody has carried out {client.cancels}")

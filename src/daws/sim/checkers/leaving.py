@@ -1,9 +1,9 @@
 """A node that leaves in good order leaves nothing behind."""
 
 from daws.core.events import Leave
-from daws.model.states import FINAL
 from daws.model.task import NodeId
 from daws.sim.checkers.known import Known
+from daws.store.memory.snapshot import intents_in, unfinished_in
 
 
 class Leavers:
@@ -30,13 +30,12 @@ class Leavers:
         running = self.known.running[node]
         if running:
             fail(f"node {node} left in good order with task {next(iter(running))} running")
-        for shard in store.shards:
-            for task, record in shard.records.items():
-                if record is not None and record.owner == node and record.state not in FINAL:
-                    fail(f"node {node} left in good order, but task {task} is still its own")
-            for key, entry in shard.outbox.items():
-                if entry[0] == node:
-                    fail(f"node {node} left in good order, but intent {key & 3} of task {key >> 2} is still its own")
+        for task, record in unfinished_in(store):
+            if record.owner == node:
+                fail(f"node {node} left in good order, but task {task} is still its own")
+        for key, holder, _ in intents_in(store):
+            if holder == node:
+                fail(f"node {node} left in good order, but intent {key & 3} of task {key >> 2} is still its own")
 
     def check_left(self, orderly: bool) -> None:
         """Check, long after the end, that each node that was told to leave has left: in good order if nothing else went

@@ -9,8 +9,8 @@ from daws.model.task import FIRST_SPAWNED_ID
 from daws.sim.checkers.commits import task_of
 from daws.sim.checkers.known import Violation
 from daws.store.memory.record import Record, audience
+from daws.store.memory.snapshot import commits_in, intents_in, was_created
 from daws.store.memory.store import Others
-from daws.wire.store import shard_of
 
 if TYPE_CHECKING:
     from daws.sim.kernel import Kernel
@@ -40,10 +40,9 @@ def _check_records(kernel: "Kernel") -> None:
             above = kernel.store.record(int(parent))
             if above is not None and above.state != DONE and not _was_remade(above):
                 _fail(kernel, f"task {task} is done, and task {parent} before it is {STATE_NAMES[above.state]}")
-    for number, shard in enumerate(kernel.store.shards):
-        for key, (holder, others, _) in shard.outbox.items():
-            if not _is_for_lost_tasks(kernel, key >> 2, others):
-                _fail(kernel, f"node {holder} does not carry out {key:x} of shard {number}")
+    for key, holder, others in intents_in(kernel.store):
+        if not _is_for_lost_tasks(kernel, key >> 2, others):
+            _fail(kernel, f"node {holder} does not carry out intent {key & 3} of task {key >> 2}")
 
 
 def _is_for_lost_tasks(kernel: "Kernel", task: int, others: Others) -> bool:
@@ -52,8 +51,7 @@ def _is_for_lost_tasks(kernel: "Kernel", task: int, others: Others) -> bool:
     record = kernel.store.record(task)
     names = others if others is not None else audience(record) if record is not None else ()
     tasks = [one if isinstance(one, int) else one[0] for one in names]
-    shards = kernel.store.shards
-    return all(one >= FIRST_SPAWNED_ID and one not in shards[shard_of(one, len(shards))].records for one in tasks)
+    return all(one >= FIRST_SPAWNED_ID and not was_created(kernel.store, one) for one in tasks)
 
 
 def _is_suspected(record: Record) -> bool:
@@ -67,7 +65,7 @@ def _was_remade(record: Record) -> bool:
 
 def _check_log(kernel: "Kernel") -> None:
     count = kernel.graph.task_count
-    logged = [task_of(row) for shard in kernel.store.shards for row in shard.log]
+    logged = [task_of(row) for row in commits_in(kernel.store)]
     first = [task for task in logged if task < count]
     if len(logged) != len(set(logged)) or len(first) != count:
         _fail(kernel, f"{len(set(first))} of {count} tasks stand {len(first)} times in the log of commits")

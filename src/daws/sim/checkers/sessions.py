@@ -13,6 +13,7 @@ from daws.core.session_events import SessionOpened, TaskEnd
 from daws.model.states import CANCELLED, DONE, FAILED, FINAL, STATE_NAMES
 from daws.model.task import Ready
 from daws.sim.checkers.known import Violation
+from daws.store.memory.snapshot import intents_in, tasks_in
 from daws.wire.store import OK, AttachSession, Open, RowType, SessionAttached, Submit, session_of
 
 if TYPE_CHECKING:
@@ -251,13 +252,12 @@ class SessionTruth:
         kernel = self.kernel
         if kernel.store.sessions:
             self.fail(f"there is still a session: {kernel.store.sessions}")
-        for shard in kernel.store.shards:
-            for task, record in shard.records.items():
-                if record is not None and session_of(task) in self.seen_sessions:
-                    state = STATE_NAMES[record.state]
-                    self.fail(f"task {task} is left in the store, {state}, held {record.held}, freed {record.freed}")
-            for key in shard.outbox:
-                self.fail(f"intent {key & 3} of task {key >> 2} is left in the store")
+        for task, record in tasks_in(kernel.store):
+            if session_of(task) in self.seen_sessions:
+                state = STATE_NAMES[record.state]
+                self.fail(f"task {task} is left in the store, {state}, held {record.held}, freed {record.freed}")
+        for key, _, _ in intents_in(kernel.store):
+            self.fail(f"intent {key & 3} of task {key >> 2} is left in the store")
         for node, machine in kernel.seats.items():
             core = machine.core
             for producer, readers, _ in view.made(core):

@@ -25,13 +25,13 @@ A *seed* is a number. A *world* is a kind of cluster in which something special 
 
 from daws.sim.worlds.corpus import GROWN, RANGES, SESSIONS, draw_scenario
 from daws.sim.worlds.run import make_scenario_kernel, run_scenario
-from daws.sim.worlds.scenario import Outcome, Scenario
+from daws.sim.worlds.scenario import Scenario, WorldOutcome
 
 __all__ = [
     "GROWN",
     "RANGES",
     "SESSIONS",
-    "Outcome",
+    "WorldOutcome",
     "Scenario",
     "draw_scenario",
     "make_scenario_kernel",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from daws.core.node import NodeCore
-from daws.model.states import CANCELLED, FAILED, FINAL
+from daws.model.states import CANCELLED, FAILED
 from daws.sim.checkers import Violation
 from daws.sim.checkers.remembered import check_remembered
 from daws.sim.kernel import Kernel
@@ -15,9 +15,10 @@ from daws.sim.user import SessionUser, install_user
 from daws.sim.worlds.aimed import AimedFaults
 from daws.sim.worlds.corpus import draw_scenario
 from daws.sim.worlds.graphs import MS
-from daws.sim.worlds.scenario import Outcome, Scenario
+from daws.sim.worlds.scenario import Scenario, WorldOutcome
 from daws.sim.worlds.watch import KillerChecker, NodesChecker, SessionChecker
 from daws.store.log.logged import StoreSettings
+from daws.store.memory.snapshot import unfinished_in
 
 LIVENESS_NS = 120_000 * MS
 """After the last fault, everything must have ended within this time."""
@@ -84,7 +85,7 @@ def _check_rest(kernel: Kernel, seed: int, done: int) -> None:
         raise Violation(f"seed {seed}: {kernel.client.waiting_for} tasks have not ended at event {kernel.event_count}")
 
 
-def run_scenario(seed: int, deep: Deep | None = None) -> Outcome:
+def run_scenario(seed: int, deep: Deep | None = None) -> WorldOutcome:
     """One run with faults, then without, until everything has ended; raises a Violation if anything is wrong."""
     scenario = draw_scenario(seed)
     kernel = make_scenario_kernel(scenario, deep)
@@ -105,7 +106,7 @@ def run_scenario(seed: int, deep: Deep | None = None) -> Outcome:
     if isinstance(kernel.client, SessionUser):
         kernel.client.truth.check_left()
     ended = [state for state, _ in kernel.client.ended.values()]
-    return Outcome(
+    return WorldOutcome(
         seed=seed,
         kind=scenario.kind,
         strategy=scenario.strategy.name,
@@ -153,13 +154,10 @@ def _check_killers(scenario: Scenario, ended: dict[int, tuple[int, str]], kills:
 
 def _stuck(kernel: Kernel) -> str:
     """The first few tasks that have not ended, and where they are."""
-    found = []
-    for shard in kernel.store.shards:
-        for task, record in shard.records.items():
-            if record is not None and record.state not in FINAL:
-                found.append(
-                    f"task {task} state {record.state} owner {record.owner} move {record.move} edges {record.edges}"
-                )
+    found = [
+        f"task {task} state {record.state} owner {record.owner} move {record.move} edges {record.edges}"
+        for task, record in unfinished_in(kernel.store)
+    ]
     if isinstance(kernel.client, SessionUser):
         found = [kernel.client.describe(), *found]
     return "; ".join(found[:4]) or "all records are final, but the client has not heard of it"

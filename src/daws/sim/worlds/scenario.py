@@ -74,7 +74,7 @@ AIMED = (
 """Fields of a scenario that say what happens beside its plan of faults."""
 
 
-class Outcome(Struct, frozen=True):
+class WorldOutcome(Struct, frozen=True):
     """The faults that struck, and how the tasks ended."""
 
     seed: int

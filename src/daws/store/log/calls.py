@@ -62,9 +62,7 @@ class CallFiles:
         self._settings = settings
         self._lock_file = lock
         self._number = number
-        self._segment = Segment(folder.log(number), settings, durable)
-        if durable:
-            folder.sync()
+        self._segment = Segment(folder, number, settings, durable)
         self._log_bytes_min = log_bytes_min
         self._compaction = Compaction(folder)
         self._fresh: list[LoggedCall] = []
@@ -104,6 +102,7 @@ class CallFiles:
         try:
             self.sync()
             self._segment.seal(self.durable)
+            self.folder.note_closed(self._number, self._segment.safe_bytes, self.durable)
         finally:
             self._compaction.stop()
             self._segment.close()
@@ -170,8 +169,7 @@ class CallFiles:
             return
         try:
             self._segment.seal(durable=True)
-            following = Segment(self.folder.log(self._number + 1), self._settings)
-            self.folder.sync()
+            following = Segment(self.folder, self._number + 1, self._settings)
         except OSError as error:  # try again later
             logging.getLogger("daws.store").warning("the store's log cannot be shortened: %s", error)
             return

@@ -22,7 +22,7 @@ SYNC_BYTES = 4 * 1024 * 1024
 def compact(folder: Folder, before: int) -> None:
     reading = read(folder, before=before)
     assert reading.store is not None
-    unfinished = folder.unfinished_state(before)
+    unfinished = folder.unfinished(folder.state(before))
     try:
         write_state(unfinished, reading.store, reading.settings, reading.now_ns)
         os.rename(unfinished, folder.state(before))

@@ -1,7 +1,11 @@
 """The files of one store: `state.N` is the state before the calls in `log.N`, which `log.N+1` continues.
 
-The newest of several states is valid; it got its name when it was complete. A process that has the folder open holds a
-lock on it, which the kernel drops when the process ends, in whatever way.
+A file gets its name when its beginning is safe, a state when it is complete; the newest of several states is valid. A
+log that another one continues ends with a seal. A store that was closed in good order leaves a note of its last log and
+of the length of that. So a file that has lost its end is noticed, unless the store was killed: then the last log may
+end in the middle of a write that nobody was told of.
+
+A process that has the folder open holds a lock on it, which the kernel drops when the process ends, in whatever way.
 """
 
 import fcntl
@@ -19,13 +23,21 @@ from daws.model.errors import LogError
 from daws.store.log.frames import BadFrame, frame, frames, is_unlucky_end
 from daws.store.log.logged import StoreSettings
 
-FORMAT = 1
+FORMAT = 2
 _TITLE = b"daws store, format "
 TITLE = b"%s%d\n" % (_TITLE, FORMAT)
 _NAME = re.compile(r"(log|state)\.(\d{6,})")
-_LEFT_OVER = re.compile(r"\.state\.\d{6,}\.\d+")
+_LEFT_OVER = re.compile(r"\.(log|state)\.\d{6,}\.\d+")
 _LOCK = "lock"
+_CLOSED = "closed"
 _SETTINGS = msgspec.msgpack.Decoder(StoreSettings)
+
+
+class Closed(msgspec.Struct):
+    """The note of a store that was closed in good order: the number of its last log, and the length of that."""
+
+    log: int
+    size_bytes: int
 
 
 class Folder:
@@ -38,8 +50,9 @@ class Folder:
     def state(self, number: int) -> Path:
         return self.path / f"state.{number:06}"
 
-    def unfinished_state(self, number: int) -> Path:
-        return self.path / f".state.{number:06}.{os.getpid()}"
+    def unfinished(self, path: Path) -> Path:
+        """The name of a file until it may have its own."""
+        return self.path / f".{path.name}.{os.getpid()}"
 
     def numbers(self, kind: str) -> list[int]:
         """The numbers of the files of a kind, in order."""
@@ -80,6 +93,46 @@ class Folder:
         os.pwrite(lock, b"%d\n" % os.getpid(), 0)
         return lock
 
+    def note_closed(self, log: int, size_bytes: int, durable: bool) -> None:
+        part = self.unfinished(self.log(log))
+        with open(part, "wb", opener=_private) as file:
+            file.write(msgspec.json.encode(Closed(log, size_bytes)))
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(part, self.path / _CLOSED)
+        if durable:
+            self.sync()
+
+    def check_closed(self, logs: list[int]) -> bool:
+        """Whether the store was closed in good order. Raise LogError if its last log has changed since then."""
+        path = self.path / _CLOSED
+        try:
+            noted = msgspec.json.decode(path.read_bytes(), type=Closed)
+        except FileNotFoundError:
+            return False
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise LogError(
+                f"{path} cannot be read: {error}; bring the folder back from a copy, or remove it"
+            ) from error
+        last = self.log(noted.log)
+        if logs[-1:] != [noted.log]:
+            raise LogError(
+                f"{last} was the last log, and is missing or not the last; bring the folder back from a copy"
+            )
+        size_bytes = last.stat().st_size
+        if size_bytes != noted.size_bytes:
+            raise LogError(
+                f"{last} has {size_bytes:,} bytes, and had {noted.size_bytes:,} when its store was closed; bring it "
+                f"back from a copy, or lose what is missing: remove {path}"
+            )
+        return True
+
+    def forget_closed(self) -> None:
+        """Remove the note, before the store changes."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.path / _CLOSED)
+
     def tidy(self) -> None:
         """Remove files that are no longer valid, and states that were never finished."""
         states = self.numbers("state")
@@ -98,6 +151,10 @@ class Folder:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
 
 
 def opening(settings: StoreSettings) -> bytes:
@@ -120,15 +177,18 @@ class Contents:
         """Open a file. `may_be_cut`: it was being written when its process ended, so its end may be missing."""
         self.path = path
         self.whole_bytes = 0  # the length of its valid part, known once all was read
+        self.is_sealed = False  # its last frame says that no more calls follow, known once all was read
         self._data = _bytes_of(path)
         self._may_be_cut = may_be_cut
         self._parts = self._read()
 
-    def settings(self) -> StoreSettings | None:
-        """The settings of the store; None if the file was cut off before they were complete."""
+    def settings(self) -> StoreSettings:
+        """The settings of the store."""
         for payload in self._parts:
             return _SETTINGS.decode(payload)
-        return None
+        raise LogError(
+            f"{self.path} does not say how its store was made: its end is missing; bring it back from a copy"
+        )
 
     def parts(self) -> Iterator[memoryview]:
         return self._parts
@@ -139,14 +199,12 @@ class Contents:
 
     def _read(self) -> Iterator[memoryview]:
         data = self._data
-        title = bytes(data[: len(TITLE)])
-        if title != TITLE:
-            if self._may_be_cut and len(title) < len(TITLE) and TITLE.startswith(title):
-                return
+        if bytes(data[: len(TITLE)]) != TITLE:
             self._refuse_title(bytes(data[:40]))
         self.whole_bytes = len(TITLE)
         try:
             for behind, payload in frames(data, len(TITLE)):
+                self.is_sealed = not payload
                 if payload:
                     yield payload
                 self.whole_bytes = behind
@@ -158,6 +216,8 @@ class Contents:
                 ) from bad
 
     def _refuse_title(self, title: bytes) -> None:
+        if TITLE.startswith(title):
+            raise LogError(f"{self.path} has lost all but {len(title)} bytes; bring it back from a copy")
         if title.startswith(_TITLE):
             version = title[len(_TITLE) :].split(b"\n")[0].decode(errors="replace")
             raise LogError(

@@ -14,6 +14,7 @@ import msgspec
 from daws.model.errors import LogError
 from daws.store.log.calls import LOG_BYTES_MIN, CallFiles
 from daws.store.log.folder import Contents, Folder
+from daws.store.log.frames import frame
 from daws.store.log.logged import LoggedCall, LoggedStore, StoreSettings, carry_out, go_on, set_up
 from daws.store.log.state import DECODER, Restoring
 from daws.store.memory.store import MemoryStore
@@ -44,12 +45,10 @@ class Reading:
             raise LogError(f"{path} is not whole; bring it back from a copy")
         self.now_ns = restoring.now_ns
 
-    def read_log(self, number: int, is_last: bool) -> None:
+    def read_log(self, number: int, is_last: bool, is_closed: bool) -> None:
         path = self.folder.log(number)
-        file = Contents(path, may_be_cut=is_last)
-        settings = file.settings()
-        if settings is not None:
-            self._begin(path, settings)
+        file = Contents(path, may_be_cut=is_last and not is_closed)
+        self._begin(path, file.settings())
         self.last_is_empty = True
         for payload in file.parts():
             self.last_is_empty = False
@@ -58,7 +57,9 @@ class Reading:
             logging.getLogger("daws.store").warning(
                 "%s: the last %s bytes were never finished and are cut off", path, f"{file.lost_bytes:,}"
             )
-        if is_last:
+        if not file.is_sealed:
+            if not is_last or is_closed:
+                raise LogError(f"{path} has lost its end; bring it back from a copy")
             _settle(path, file.whole_bytes, self.durable)
 
     def _carry_out(self, calls: list[LoggedCall]) -> None:
@@ -67,9 +68,7 @@ class Reading:
         if calls:
             self.now_ns = max(self.now_ns, calls[-1].now_ns)
 
-    def _begin(self, path: Path, settings: StoreSettings | None) -> MemoryStore:
-        if settings is None:
-            raise LogError(f"{path} does not say how its store was made; bring it back from a copy")
+    def _begin(self, path: Path, settings: StoreSettings) -> MemoryStore:
         if self.store is None:
             self.store = MemoryStore(settings.shard_count)
         if settings.shard_count != self.store.shard_count:
@@ -83,9 +82,12 @@ class Reading:
 
 
 def _settle(path: Path, whole_bytes: int, durable: bool) -> None:
-    """Make the part that was read safe, because the next calls build on it."""
+    """Make the part that was read safe and seal it, because the next calls build on it."""
     with open(path, "r+b") as file:
         file.truncate(whole_bytes)
+        file.seek(whole_bytes)
+        file.write(frame(b"", whole_bytes))
+        file.flush()
         if durable:
             os.fsync(file.fileno())
 
@@ -101,12 +103,14 @@ def read(folder: Folder, store: MemoryStore | None = None, before: int | None = 
     """Read all of a folder, or only what was there before a certain log, which is not the last one then."""
     reading = Reading(folder, store, durable)
     state, logs = folder.newest()
+    is_closed = before is None and folder.check_closed(logs)
     with _no_garbage():
         if state:
             reading.read_state(state)
         for number in logs:
             if before is None or number < before:
-                reading.read_log(number, is_last=before is None and number == logs[-1])
+                is_last = before is None and number == logs[-1]
+                reading.read_log(number, is_last, is_last and is_closed)
     return reading
 
 
@@ -149,6 +153,7 @@ def open_store(
         state, logs = folder.newest()
         reading = read(folder, store, durable=durable)
         number = logs[-1] + (not reading.last_is_empty) if logs else state or 1
+        folder.forget_closed()
         store.log = files = CallFiles(folder, lock, settings, number, durable, log_bytes_min)
     except OSError as error:
         os.close(lock)

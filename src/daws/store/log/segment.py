@@ -2,24 +2,28 @@
 safe."""
 
 import os
-from pathlib import Path
 
-from daws.store.log.folder import opening
+from daws.store.log.folder import Folder, opening
 from daws.store.log.frames import frame
 from daws.store.log.logged import StoreSettings
 
 
 class Segment:
-    def __init__(self, path: Path, settings: StoreSettings, durable: bool = True) -> None:
-        self.path = path
+    def __init__(self, folder: Folder, number: int, settings: StoreSettings, durable: bool = True) -> None:
+        """Make a new file. It gets its name when its beginning is safe."""
+        self.path = folder.log(number)
         self.safe_bytes = 0
         self._unsafe = [opening(settings)]
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        part = folder.unfinished(self.path)
+        self._fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             self.save(durable)
+            os.replace(part, self.path)
+            if durable:
+                folder.sync()
         except OSError:
             os.close(self._fd)
-            path.unlink(missing_ok=True)  # the log before it is still the last one
+            part.unlink(missing_ok=True)  # the log before it is still the last one
             raise
 
     def add(self, payload: bytes) -> None:

@@ -95,6 +95,7 @@ class Server:
         self._gone_ns = 0
         self.outage: Outage | None = None  # the last one
         self._closed = False
+        self._links_ever = 0
         self._clock_key = ShardKeys(address.name, MEMBERSHIP_SHARD).cells
         self._clock_ns = 0  # of the server with the leases, at its last answer
         self._heard_ns = 0
@@ -240,6 +241,18 @@ class Server:
             done.exception()  # perhaps no request waits for it any more
 
     async def _open_link(self, place: ServerAddress, access: Access) -> ServerConnection:
+        try:
+            link = await self._open_checked(place, access)
+        except Exception as error:
+            wrong = translate(error, str(place))
+            if isinstance(wrong, Trouble) or not self._links_ever:
+                raise
+            raise Trouble(str(wrong)) from error  # it was right before: somebody else may be there for a while
+        self._links_ever += 1
+        self._links[place] = link
+        return link
+
+    async def _open_checked(self, place: ServerAddress, access: Access) -> ServerConnection:
         link = await connect(place, access)
         try:
             about = _read_info(await link.ask(("INFO",)))
@@ -250,7 +263,6 @@ class Server:
         except BaseException:
             link.close()
             raise
-        self._links[place] = link
         return link
 
 

@@ -10,6 +10,7 @@ _PASSING = (
     "ASK",
     "BUSY",
     "CLUSTERDOWN",
+    "ERR max number of clients",
     "LOADING",
     "MASTERDOWN",
     "MISCONF",

@@ -1,14 +1,21 @@
 """A node in a process of its own."""
 
 import asyncio
+import ssl
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 import uvloop
 
-from daws.model.errors import UnavailableError
+from daws.model.errors import PeerError, UnavailableError
+from daws.net.config import ClusterConfig
+from daws.net.folder import init_cluster
 from daws.runtime.cluster import hosting
 from daws.runtime.cluster.hosting import STRUCK, NodeHost
+from daws.runtime.cluster.reach import Reach
 from daws.runtime.crew import Crew
 
 
@@ -41,9 +48,11 @@ def test_who_is_told_to_leave_between_two_lives_does_not_begin_another():
 
 @pytest.mark.parametrize(("longest_s", "said"), [(0.2, 1), (2.0, 0)])
 def test_a_store_that_is_being_started_is_no_reason_to_warn(
-    longest_s: float, said: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    longest_s: float, said: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     """The first node of a cluster starts the store: it does not answer yet."""
+
+    init_cluster(tmp_path / "lab", ClusterConfig(name="lab"))
 
     async def refuse(*_: Any) -> None:
         raise UnavailableError("Connection refused", retry=True)
@@ -52,10 +61,41 @@ def test_a_store_that_is_being_started_is_no_reason_to_warn(
     monkeypatch.setattr(hosting, "DIAL_AGAIN_S_MAX", longest_s)
 
     async def main() -> None:
-        host = NodeHost(asyncio.get_running_loop(), cast(Any, None), Crew(1), "127.0.0.1:0")
+        host = NodeHost(asyncio.get_running_loop(), Reach(tmp_path / "lab", "node"), Crew(1), "127.0.0.1:0")
         monkeypatch.setattr(host, "_store_is_away", lambda: None)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(host._stay_connected(), 1.0)
 
     uvloop.run(main())
     assert len(caplog.records) == said
+
+
+@pytest.mark.parametrize("was_connected", [False, True])
+def test_a_node_that_was_connected_outlives_somebody_else_at_the_port_of_the_store(
+    was_connected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Whoever takes the port for a while, without keys, must not end all nodes."""
+    init_cluster(tmp_path / "lab", ClusterConfig(name="lab"))
+    tries = 0
+
+    async def open_store(reach: Reach, peer: object, lost: Callable[[], None]) -> Any:
+        nonlocal tries
+        tries += 1
+        if tries == 1 and was_connected:
+            asyncio.get_running_loop().call_soon(lost)
+            return Mock()
+        if tries < 4:
+            error = UnavailableError("it does not speak TLS", retry=False)
+            raise error from ssl.SSLError("WRONG_VERSION_NUMBER")
+        raise UnavailableError("it refuses: another protocol", retry=False) from PeerError("it refuses")
+
+    monkeypatch.setattr(hosting, "open_store", open_store)
+    monkeypatch.setattr(hosting, "DIAL_AGAIN_S", 0.01)
+
+    async def main() -> str:
+        host = NodeHost(asyncio.get_running_loop(), Reach(tmp_path / "lab", "node"), Crew(1), "127.0.0.1:0")
+        await asyncio.wait_for(host._stay_connected(), 10.0)
+        return str(host._over.exception())
+
+    assert uvloop.run(main()) == ("it refuses: another protocol" if was_connected else "it does not speak TLS")
+    assert tries == (4 if was_connected else 1)

@@ -1,13 +1,17 @@
 """How the processes of a cluster reach each other."""
 
+import asyncio
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from daws.model.errors import ClusterError, UsageError
+from daws.model.errors import ClusterError, UnavailableError, UsageError
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.runtime.cluster.reach import Reach
+from daws.runtime.objects import ObjectGiver
+from tests.unit.runtime.cluster.machines import free_port
 
 
 def test_the_store_is_on_the_first_host(tmp_path: Path):
@@ -46,3 +50,37 @@ def test_keys_that_are_too_old_are_told_apart_from_those_of_others(tmp_path: Pat
     init_cluster(tmp_path / "old", ClusterConfig(name="lab"), days=-1)
     with pytest.raises(ClusterError, match=r"old: its keys were good until \d{4}-\d\d-\d\d; make a new folder by"):
         Reach(tmp_path / "old", "client")
+
+
+def test_nodes_listen_on_the_ports_that_they_may_use(tmp_path: Path):
+    first = free_port()
+    config = ClusterConfig(name="lab", node_ports=(first, first + 1))
+    init_cluster(tmp_path / "lab", config)
+    reach = Reach(tmp_path / "lab", "node")
+
+    async def listen() -> None:
+        door = await reach.serve("127.0.0.1:0", lambda link: None)
+        streams = reach.serve_streams("127.0.0.1:0", ObjectGiver(Mock()), 0)
+        try:
+            assert [door.address, streams.address] == [*config.binds("127.0.0.1")]
+            with pytest.raises(UnavailableError, match=f"no port from {first} to {first + 1} is free at 127.0.0.1"):
+                await reach.serve("127.0.0.1:0", lambda link: None)
+            with pytest.raises(UnavailableError, match=r"cannot listen at 127\.0\.0\.1"):
+                await reach.serve(door.address, lambda link: None)
+        finally:
+            door.close()
+            streams.close()
+
+    asyncio.run(listen())
+
+
+def test_a_node_takes_the_address_by_which_it_reaches_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("daws.runtime.cluster.reach.host_towards", lambda host: f"towards {host}")
+    stores = {
+        "embedded": "10.0.0.1",
+        "redis://me:secret@10.0.0.2:7,redis://10.0.0.3": "10.0.0.2",
+        "unix:///x": "127.0.0.1",
+    }
+    for number, (store, host) in enumerate(stores.items()):
+        init_cluster(tmp_path / str(number), ClusterConfig(name="lab", store=store, hosts=("10.0.0.1",)))
+        assert Reach(tmp_path / str(number), "node").host_for_others() == f"towards {host}"

@@ -11,7 +11,7 @@ import pytest
 
 from daws.model.errors import LogError
 from daws.store.log import CallFiles, LoggedStore, StoreSettings, open_store
-from daws.store.log.folder import TITLE, Folder
+from daws.store.log.folder import TITLE, Folder, opening
 from daws.store.log.frames import HEAD_BYTES
 from daws.store.log.opening import read
 from daws.store.memory import MemoryStore
@@ -98,7 +98,12 @@ def test_a_log_that_is_cut_off_anywhere_gives_what_was_whole_before(tmp_path, ca
     shutil.copytree(tmp_path / "whole", tmp_path / "cut")
     log = tmp_path / "cut" / "log.000001"
     last = 0
-    for length in range(len(whole) + 1):
+    begun = len(opening(SETTINGS))
+    for length in range(begun):
+        log.write_bytes(whole[:length])
+        with pytest.raises(LogError, match=r"log\.000001 (has lost all but|does not say)"):
+            read_back(tmp_path / "cut")
+    for length in range(begun, len(whole) + 1):
         log.write_bytes(whole[:length])
         after = known[read_back(tmp_path / "cut")]
         assert after >= last and (after % 4 == 0 or after == len(some)), "whole groups only"
@@ -112,15 +117,40 @@ def test_any_flipped_bit_of_a_closed_log_is_found(tmp_path):
     written(tmp_path / "store", some, 5).close()
     log = tmp_path / "store" / "log.000001"
     whole = log.read_bytes()
-    sealed = len(whole) - HEAD_BYTES
-    state = images(some)[-1]
     for offset in range(len(whole)):
         log.write_bytes(flipped(whole, offset))
-        if offset >= sealed:  # only the word that nothing follows
-            assert read_back(tmp_path / "store") == state
-        else:
-            with pytest.raises(LogError, match=r"log\.000001 (is damaged at byte [\d,]+ of|has format|is no file)"):
-                read_back(tmp_path / "store")
+        with pytest.raises(LogError, match=r"log\.000001 (is damaged at byte [\d,]+ of|has format|is no file)"):
+            read_back(tmp_path / "store")
+
+
+def test_a_closed_log_that_was_cut_or_is_gone_is_found(tmp_path):
+    some = list(calls(4, 8, tasks=2))
+    written(tmp_path / "store", some, 5).close()
+    log = tmp_path / "store" / "log.000001"
+    whole = log.read_bytes()
+    for length in range(len(whole)):
+        log.write_bytes(whole[:length])
+        with pytest.raises(LogError, match=r"log\.000001 has [\d,]+ bytes, and had [\d,]+ when its store was closed"):
+            came_back(tmp_path / "store")
+    log.unlink()
+    with pytest.raises(LogError, match=r"log\.000001 was the last log, and is missing"):
+        came_back(tmp_path / "store")
+    log.write_bytes(whole)
+    assert came_back(tmp_path / "store") == images(some)[-1]
+
+
+def test_a_log_that_another_one_continues_must_have_its_seal(tmp_path):
+    """Also one whose store was killed: the next process seals what it has read."""
+    some = list(calls(8, 20, tasks=2))
+    written(tmp_path / "store", some, 5).abandon()
+    store, files = opened(tmp_path / "store")
+    store.apply(*some[0])
+    files.sync()
+    files.abandon()
+    log = tmp_path / "store" / "log.000001"
+    os.truncate(log, log.stat().st_size - HEAD_BYTES)
+    with pytest.raises(LogError, match=r"log\.000001 has lost its end"):
+        came_back(tmp_path / "store")
 
 
 def flipped(data: bytes, offset: int) -> bytes:
@@ -165,8 +195,8 @@ def test_zeros_that_a_crash_left_are_cut_off(tmp_path):
 def test_another_format_is_refused(tmp_path):
     written(tmp_path / "store", list(calls(8, 2))).close()
     log = tmp_path / "store" / "log.000001"
-    log.write_bytes(log.read_bytes().replace(b"format 1", b"format 9"))
-    with pytest.raises(LogError, match="has format 9, and this daws reads format 1; use the daws that wrote it"):
+    log.write_bytes(log.read_bytes().replace(b"format 2", b"format 9"))
+    with pytest.raises(LogError, match="has format 9, and this daws reads format 2; use the daws that wrote it"):
         opened(tmp_path / "store")
 
 
@@ -176,7 +206,7 @@ def test_foreign_files_and_folders_are_refused(tmp_path):
         opened(tmp_path)
     with pytest.raises(LogError, match=r"cannot keep a store in .*letter"):
         opened(tmp_path / "letter")
-    written(tmp_path / "store", []).close()
+    written(tmp_path / "store", []).abandon()
     (tmp_path / "store" / "log.000001").write_text("Dear reader, this is a long story")
     with pytest.raises(LogError, match="is no file of a daws store"):
         opened(tmp_path / "store")
@@ -266,10 +296,12 @@ def test_a_killed_process_has_lost_nothing_that_it_had_promised(tmp_path, seed):
 
 
 def test_a_folder_of_a_store_that_was_made_and_killed_at_once_is_new(tmp_path):
-    _, files = opened(tmp_path / "store")
-    files.abandon()
-    for length in (0, 5, len(TITLE), len(TITLE) + 3):
-        os.truncate(tmp_path / "store" / "log.000001", length)
+    for content in (b"", TITLE[:5], TITLE, opening(SETTINGS)):
+        _, files = opened(tmp_path / "store")
+        files.abandon()
+        log = tmp_path / "store" / "log.000001"
+        log.unlink()
+        log.with_name(".log.000001.12345").write_bytes(content)  # it has its name when its beginning is safe
         store, files = opened(tmp_path / "store")
         files.abandon()
         assert image(store) == image(MemoryStore(SHARDS))

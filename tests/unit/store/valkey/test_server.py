@@ -191,6 +191,31 @@ def test_whoever_has_enough_patience_waits_for_a_server_that_is_full(start: Star
         asyncio.run(run())
 
 
+def test_a_server_that_was_right_before_and_refuses_us_is_tried_again(start: Start, caplog: pytest.LogCaptureFixture):
+    """Another server may be at its address for a while, or somebody is changing passwords."""
+    server = start()
+
+    def connections() -> int:
+        return int(server.info("stats")["total_connections_received"])
+
+    async def run() -> None:
+        async with opened(server.url, patience_s=None) as store:
+            await store.call(0, [submit(1)])
+            server.ask("CONFIG", "SET", "requirepass", "changed")
+            server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            before = connections()
+            call = store.call(0, [submit(2)])
+            while connections() < before + 2:
+                await asyncio.sleep(0.001)
+                assert not call.done()
+            server.ask("CONFIG", "SET", "requirepass", "")
+            assert await call == [None]
+
+    with caplog.at_level(logging.WARNING, "daws.store"):
+        asyncio.run(run())
+    assert caplog.messages[-1].endswith("answers again")
+
+
 def test_whoever_waits_when_the_store_is_closed_hears_of_it(start: Start):
     server = start()
 

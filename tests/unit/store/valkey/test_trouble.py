@@ -19,6 +19,7 @@ WRAPPED = "ERR Error running script (call to f_12): @user_script:31: @user_scrip
         ("READONLY You can't write against a read only replica.", Trouble, "takes no writes"),
         (WRAPPED + "READONLY You can't write against a read only replica.", Trouble, "takes no writes"),
         ("CLUSTERDOWN The cluster is down", Trouble, "does not answer"),
+        ("ERR max number of clients reached", Trouble, "does not answer: ERR max number of clients reached"),
         ("ERR unknown command 'ASKING'", UsageError, "has to be Valkey"),
     ],
 )
