@@ -128,7 +128,7 @@ class Executors:
         return token
 
     def take_tokens(self, count: int) -> range:
-        """So many numbers in a row."""
+        """Take this many numbers in a row."""
         first = self.token + 1
         self.token += count
         return range(first, self.token + 1)
@@ -140,7 +140,7 @@ class Executors:
         return number
 
     def add_all(self, tasks: list[Ready], runs: Iterable[Run]) -> None:
-        """Runs that are sent to executors which run something already."""
+        """Add runs that are sent to executors which run something already."""
         self.running.update(zip([ready.spec.id for ready in tasks], runs, strict=True))
 
     def remove_run(self, task: int) -> None:
@@ -166,13 +166,13 @@ class Executors:
         self.ahead += 1
 
     def count_sent(self, count: int) -> None:
-        """So many more runs wait at executors, as `inflight` says already."""
+        """Note that this many more runs wait at executors; `inflight` counts them already."""
         self.ahead += count
         if not self.inflight:
             self.inflight = None
 
     def end_sent(self, slot: int, sent: int, count: int) -> None:
-        """So many runs of this executor have ended, and this many are left there."""
+        """Note that `count` runs of this executor have ended, and that `sent` are left there."""
         if sent:
             self.queues()[slot] = sent
         self.ahead -= count
@@ -194,7 +194,7 @@ class Executors:
         return True
 
     def wait_longer(self, runs: list[Run]) -> None:
-        """These runs may go on, and there are no executors for them."""
+        """Keep the runs that may go on and for which there are no executors."""
         self.resumable = runs or None
 
     def release(self, run: Run) -> None:

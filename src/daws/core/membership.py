@@ -31,8 +31,8 @@ class NodeMembership(Struct, gc=False):
         self.lease_count += 1
 
     def hear_of_orphans(self, dead: tuple[NodeId, ...], core: NodeCore) -> None:
-        """These nodes have died, says the store. Others were forgotten by the store: each had the time of a lease to
-        join again, if it is alive."""
+        """Note the nodes that have died, as the store says. Nodes that the store has forgotten count as dead when they
+        have not joined again for the time of a lease."""
         seen, now_ns = self.orphans or {}, core.now_ns
         orphans = {node: seen.get(node, now_ns) for node in dead}
         if self.forgotten:

@@ -104,7 +104,7 @@ from daws.core.outbox import NO_OUTBOX, Outbox
 from daws.core.outliving import NO_SPAWNING, Spawning
 from daws.core.peers import NO_PEERS, Peers, heard_of, load_of
 from daws.core.queues import NO_QUEUES, Queues
-from daws.core.replicas import NO_REPLICAS, Replicas
+from daws.core.replicas import NO_REPLICAS, NodeReplicas
 from daws.core.run_end import end_together
 from daws.core.schedule import schedule as run_pass
 from daws.core.steal import Search
@@ -184,7 +184,7 @@ class NodeCore:
         self.queues: Queues = NO_QUEUES
         self.lengths: Lengths = NO_LENGTHS
         self.peers: Peers = NO_PEERS
-        self.replicas: Replicas = NO_REPLICAS
+        self.replicas: NodeReplicas = NO_REPLICAS
         self.objects: NodeObjects = NO_OBJECTS
         self.fetching: Fetching = NO_FETCHING
         self.transfer: Transfer = NO_TRANSFER
@@ -280,7 +280,7 @@ class NodeCore:
     round_succeeded = steal.round_succeeded
 
     def end_plain(self) -> None:
-        """Not all tasks of this node are plain any more: the short ways for nodes that know no others are closed."""
+        """Close the short ways for nodes that know only plain tasks: this one has another task."""
         self.plain = False
 
     def only_here(self) -> tuple[NodeId, ...]:
