@@ -75,15 +75,12 @@ class Run(Struct, gc=False):
         self.slot, self.more_slots, self.suspended = slot, more_slots, False
 
 
-class Group:
+class Group(Struct, gc=False):
     """Executors of this node that offer the same context."""
 
-    __slots__ = ("context", "count", "free")
-
-    def __init__(self, context: Any, slots: range) -> None:
-        self.context = context
-        self.count = len(slots)
-        self.free = list(reversed(slots))
+    context: Any
+    count: int
+    free: list[int]
 
     def take_one(self) -> int:
         return self.free.pop()
@@ -109,33 +106,41 @@ class Executors:
 
     __slots__ = (
         *("ahead", "groups", "inflight", "one_group", "plain_free", "recall_armed", "resumable", "running"),
-        "waits_until_ns",
+        *("token", "waits_until_ns"),
     )
 
-    def __init__(self, info: NodeInfo) -> None:
-        first = 0
-        groups: list[Group] = []
-        for executors in info.executors:
-            groups.append(Group(executors.context, range(first, first + executors.count)))
-            first += executors.count
-        self.groups = tuple(groups)
-        # As long as a node has seen only plain tasks, one list and one queue say all: the scheduling pass is short.
-        self.one_group = len(groups) == 1
-        self.plain_free = groups[0].free if self.one_group else []
+    def __init__(self, groups: tuple[Group, ...], one_group: bool, plain_free: list[int]) -> None:
+        self.groups = groups
+        self.one_group = one_group
+        # Idle executors, if there is one group: for a node that knows only plain tasks, this and one queue say all.
+        self.plain_free = plain_free
         self.running: dict[int, Run] = EMPTY  # by task
         self.inflight: dict[int, int] | None = None  # runs on a slot, where more than one was sent
+        self.token = 0  # the last number of a run, a call, an offer or an intent
         self.ahead = 0  # runs that wait at executors
         self.resumable: list[Run] | None = None  # suspended runs that may go on
         self.recall_armed = False  # the timer is set after which runs are asked back
         self.waits_until_ns = 0  # an executor is kept for a more critical task; 0 if none is
 
-    def add_run(self, task: int, run: Run) -> None:
-        if self.running is EMPTY:
-            self.running = {}
-        self.running[task] = run
+    def next_token(self) -> int:
+        """A number for a run, a call, an offer or an intent. (Runs are most of them, so it is counted here.)"""
+        self.token = token = self.token + 1
+        return token
+
+    def take_tokens(self, count: int) -> range:
+        """Take this many numbers in a row."""
+        first = self.token + 1
+        self.token += count
+        return range(first, self.token + 1)
+
+    def add_run(self, ready: Ready, slot: int) -> int:
+        """A run that is sent to an executor which runs something already; its number."""
+        self.token = number = self.token + 1
+        self.running[ready.spec.id] = Run(number, ready, slot)
+        return number
 
     def add_all(self, tasks: list[Ready], runs: Iterable[Run]) -> None:
-        """Runs that are sent to executors which run something already."""
+        """Add runs that are sent to executors which run something already."""
         self.running.update(zip([ready.spec.id for ready in tasks], runs, strict=True))
 
     def remove_run(self, task: int) -> None:
@@ -161,13 +166,13 @@ class Executors:
         self.ahead += 1
 
     def count_sent(self, count: int) -> None:
-        """So many more runs wait at executors, as `inflight` says already."""
+        """Note that this many more runs wait at executors; `inflight` counts them already."""
         self.ahead += count
         if not self.inflight:
             self.inflight = None
 
     def end_sent(self, slot: int, sent: int, count: int) -> None:
-        """So many runs of this executor have ended, and this many are left there."""
+        """Note that `count` runs of this executor have ended, and that `sent` are left there."""
         if sent:
             self.queues()[slot] = sent
         self.ahead -= count
@@ -189,7 +194,7 @@ class Executors:
         return True
 
     def wait_longer(self, runs: list[Run]) -> None:
-        """These runs may go on, and there are no executors for them."""
+        """Keep the runs that may go on and for which there are no executors."""
         self.resumable = runs or None
 
     def release(self, run: Run) -> None:
@@ -220,11 +225,22 @@ class Executors:
         raise AssertionError(f"there is no executor {slot}")
 
 
+def executors_of(info: NodeInfo) -> Executors:
+    """The executors of a node, all of them idle."""
+    first = 0
+    groups: list[Group] = []
+    for executors in info.executors:
+        slots = range(first, first + executors.count)
+        groups.append(Group(executors.context, len(slots), list(reversed(slots))))
+        first += executors.count
+    return Executors(tuple(groups), len(groups) == 1, groups[0].free if len(groups) == 1 else [])
+
+
 def start(core: NodeCore, ready: Ready, slot: int, more_slots: tuple[int, ...] = ()) -> None:
     """Start a task on this executor. Everything it reads is here."""
-    number = core.next_token()
-    since_ns = 0 if core.lengths.last is None else core.now_ns
     executors = core.executors
+    executors.token = number = executors.token + 1
+    since_ns = 0 if core.lengths.last is None else core.now_ns
     if executors.running is EMPTY:
         executors.running = {}
     executors.running[ready.spec.id] = Run(number, ready, slot, more_slots, since_ns)

@@ -13,7 +13,7 @@ HANDLERS: dict[type, Handler] = {}
 
 
 FIRED: dict[int, Callable[[NodeCore], None]] = {}
-"""By timer: the function that is called when it has fired."""
+"""The functions that are called when a timer has fired, by timer."""
 
 
 def fires(timer: int) -> Callable[[Callable[[NodeCore], None]], Callable[[NodeCore], None]]:

@@ -208,7 +208,11 @@ def _step(core: NodeCore) -> list[str]:
         wrong.append(f"it is in phase {core.phase} and {'leaves' if core.leaving else 'stays'}")
     if search.probe is not None and not (search.stealing_since_ns >= 0 and len(search.probe) < search.probe_count):
         wrong.append(f"{len(search.probe)} of {search.probe_count} asked nodes have said their load, nothing follows")
-    wrong += [f"call {token} is numbered above {core.token}" for token in store.calls if token > core.token]
+    wrong += [
+        f"call {token} is numbered above {core.executors.token}"
+        for token in store.calls
+        if token > core.executors.token
+    ]
     counted = counts(core)
     wrong += [f"{name} is {getattr(counted, name)}" for name in counted.__struct_fields__ if getattr(counted, name) < 0]
     return wrong

@@ -36,7 +36,7 @@ class Lengths:
         self.last: dict[int, deque[int]] | None = None  # the last runs of each kind, under strategies that look at them
 
     def count_ends(self, count: int) -> None:
-        """So many runs have ended that are not timed."""
+        """Count runs that have ended and are not timed."""
         self.done_count += count
 
 
@@ -52,7 +52,7 @@ def own_lengths(core: NodeCore) -> Lengths:
 
 
 def watch_lengths(core: NodeCore, watches: bool) -> None:
-    """From now on the last lengths of each kind are kept, or not."""
+    """Begin, or cease, to keep the last lengths of each kind."""
     if watches or core.lengths.last is not None:
         own_lengths(core).last = {} if watches else None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from daws.core.empty import NO_COPIES
 from daws.model.task import NodeId
 
@@ -11,18 +13,15 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 
-class NodeMembership:
+class NodeMembership(Struct, gc=False):
     """The lease of this node, and what it knows of members that leave or have died."""
 
-    __slots__ = ("burying", "forgotten", "lease_count", "leased_until_ns", "leavers", "orphans")
-
-    def __init__(self) -> None:
-        self.leased_until_ns = 0  # nothing is started from then on
-        self.lease_count = 0  # renewals that were answered
-        self.leavers: set[NodeId] = NO_COPIES  # members that are about to leave
-        self.orphans: dict[NodeId, int] | None = None  # the dead, and when this node heard of it
-        self.burying: dict[NodeId, int] | None = None  # those whose tasks it takes over: shards that are left
-        self.forgotten: dict[NodeId, int] | None = None  # owners that are no members, and when it came across them
+    leased_until_ns: int = 0  # nothing is started from then on
+    lease_count: int = 0  # renewals that were answered
+    leavers: set[NodeId] = NO_COPIES  # members that are about to leave
+    orphans: dict[NodeId, int] | None = None  # the dead, and when this node heard of it
+    burying: dict[NodeId, int] | None = None  # those whose tasks it takes over: shards that are left
+    forgotten: dict[NodeId, int] | None = None  # owners that are no members, and when it came across them
 
     def lease(self, until_ns: int) -> None:
         """Tasks may be started until then."""
@@ -32,8 +31,8 @@ class NodeMembership:
         self.lease_count += 1
 
     def hear_of_orphans(self, dead: tuple[NodeId, ...], core: NodeCore) -> None:
-        """These nodes have died, says the store. Others were forgotten by the store: each had the time of a lease to
-        join again, if it is alive."""
+        """Note the nodes that have died, as the store says. Nodes that the store has forgotten count as dead when they
+        have not joined again for the time of a lease."""
         seen, now_ns = self.orphans or {}, core.now_ns
         orphans = {node: seen.get(node, now_ns) for node in dead}
         if self.forgotten:

@@ -91,7 +91,7 @@ from daws.core.config import Phase
 from daws.core.effects import EffectType
 from daws.core.empty import EMPTY, same
 from daws.core.events import EventType, TimerFired
-from daws.core.executors import Executors
+from daws.core.executors import executors_of
 from daws.core.fetching import NO_FETCHING, Fetching
 from daws.core.handlers import FIRED, HANDLERS, handles
 from daws.core.handover import Adoptions
@@ -104,7 +104,7 @@ from daws.core.outbox import NO_OUTBOX, Outbox
 from daws.core.outliving import NO_SPAWNING, Spawning
 from daws.core.peers import NO_PEERS, Peers, heard_of, load_of
 from daws.core.queues import NO_QUEUES, Queues
-from daws.core.replicas import NO_REPLICAS, Replicas
+from daws.core.replicas import NO_REPLICAS, NodeReplicas
 from daws.core.run_end import end_together
 from daws.core.schedule import schedule as run_pass
 from daws.core.steal import Search
@@ -129,8 +129,6 @@ class NodeCore:
     __slots__ = (
         "adoptions",
         "config",
-        "copies_by_use",
-        "copies_bytes_max",
         "cores",
         "dirty",
         "executors",
@@ -144,12 +142,10 @@ class NodeCore:
         "lifelines",
         "members",
         "membership",
-        "net_bytes_per_s",
         "node",
         "now_ns",
         "objects",
         "one_kind",
-        "one_line",
         "out",
         "outbox",
         "patience",
@@ -166,7 +162,6 @@ class NodeCore:
         "store",
         "strategy",
         "takes_plain",
-        "token",
         "transfer",
         "tuning",
     )
@@ -177,21 +172,19 @@ class NodeCore:
         self.here: tuple[NodeId, ...] = ()  # the places of an object that only this node has, once there is one
         self.config = config
         self.cores = info.cores
-        self.net_bytes_per_s = config.net_bytes_per_s
         self.rng = SplitMix64(seed * 0x9E3779B97F4A7C15 ^ info.id * 0xBF58476D1CE4E5B9)
         self.now_ns = 0
         self.out = _NO_STEP
         self.members = Members(0, ())
         self.dirty = False
-        self.token = 0
         self.shard_count = config.shard_count
         self.takes_plain = info.can_run(None)
         # The parts. A node that does not need one yet has the shared, empty one.
-        self.executors = Executors(info)
+        self.executors = executors_of(info)
         self.queues: Queues = NO_QUEUES
         self.lengths: Lengths = NO_LENGTHS
         self.peers: Peers = NO_PEERS
-        self.replicas: Replicas = NO_REPLICAS
+        self.replicas: NodeReplicas = NO_REPLICAS
         self.objects: NodeObjects = NO_OBJECTS
         self.fetching: Fetching = NO_FETCHING
         self.transfer: Transfer = NO_TRANSFER
@@ -217,12 +210,9 @@ class NodeCore:
         self.is_giver = strategy.balance.mode in ("give", "invite") or traits.balance.leaves_name is not None
         if traits.place.weighs_loads or traits.balance.keeps_index:
             self.peers = Peers(traits.place.weighs_loads, traits.balance.keeps_index)
-        self.one_line = traits.place.one_line
         self.patience = traits.order.patience  # an executor is kept for such a part of the time that another task takes
         watches = traits.replicate.overdue_ns is not None
         watch_lengths(self, watches)
-        self.copies_bytes_max = min(self.config.memory_bytes, traits.cache.limit_bytes)
-        self.copies_by_use = traits.cache.by_use
         executors = self.executors
         self.one_kind = executors.one_group and executors.groups[0].context is None and not (self.is_giver or watches)
         self.tuning = first_tuning(strategy, self.lengths.done_count, stall_since)
@@ -289,19 +279,8 @@ class NodeCore:
     round_failed = steal.round_failed
     round_succeeded = steal.round_succeeded
 
-    def next_token(self) -> int:
-        """A number for a run, a call, an offer or an intent."""
-        self.token = token = self.token + 1
-        return token
-
-    def take_tokens(self, count: int) -> range:
-        """So many numbers in a row."""
-        first = self.token + 1
-        self.token += count
-        return range(first, self.token + 1)
-
     def end_plain(self) -> None:
-        """Not all tasks of this node are plain any more: the short ways for nodes that know no others are closed."""
+        """Close the short ways for nodes that know only plain tasks: this one has another task."""
         self.plain = False
 
     def only_here(self) -> tuple[NodeId, ...]:
@@ -327,6 +306,15 @@ class NodeCore:
         self.phase = phase
 
     # -- the read-only view that decisions get -------------------------------------------------------------------------
+
+    @property
+    def net_bytes_per_s(self) -> float:
+        return self.config.net_bytes_per_s
+
+    @property
+    def one_line(self) -> bool:
+        """Do the keys of `order` count across both queues?"""
+        return self.strategy.traits.place.one_line
 
     @property
     def shared_count(self) -> int:

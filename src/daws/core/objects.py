@@ -149,10 +149,15 @@ def add_copy(core: NodeCore, object_: int, size_bytes: int, readers: int) -> boo
     return True
 
 
+def copies_bytes_max(core: NodeCore) -> int:
+    """The room that copies may take."""
+    return min(core.config.memory_bytes, core.strategy.traits.cache.limit_bytes)
+
+
 def evict(core: NodeCore) -> None:
     """Drop the oldest copies that nobody here reads, until what is left fits: those that came first, or those that were
     not read for the longest time."""
-    objects, most = core.objects, core.copies_bytes_max
+    objects, most = core.objects, copies_bytes_max(core)
     if objects.copied_bytes > most:
         for object_, readers in list(objects.copies.items()):
             if objects.copied_bytes <= most:
@@ -232,7 +237,7 @@ def end_reading(core: NodeCore, ready: Ready) -> None:
             fresh.discard(object_)  # the first reader pays for the transfer, the next ones profit
         else:
             objects.cache_hits += 1
-        if core.copies_by_use:
+        if core.strategy.traits.cache.by_use:
             copies[object_] = copies.pop(object_)  # behind those that were not read for longer
         copies[object_] = readers = copies[object_] - 1
         if readers <= 0 and not core.strategy.cache.keeps(core, size_bytes):

@@ -92,7 +92,7 @@ def spread_again(core: NodeCore, task: int, stopped: Stopped) -> None:
 
 def intend(core: NodeCore, left: int, key: int, mark: int) -> int:
     """Begin to carry out an entry; rows and messages that belong to it carry the number that this returns."""
-    number = core.next_token()
+    number = core.executors.next_token()
     own_outbox(core).telling[number] = Intent(left, key, mark)
     return number
 

@@ -22,7 +22,7 @@ COPIED_MAX = 4096
 """The number of tasks of which copies were offered that are remembered, beside those that are still queued."""
 
 
-class Replicas:
+class NodeReplicas:
     """The copies that this node has offered to others, and those that it runs itself."""
 
     __slots__ = ("armed", "copied", "count")
@@ -33,13 +33,13 @@ class Replicas:
         self.armed = False  # the timer after which the store is asked about them is set
 
 
-NO_REPLICAS = shared_part(Replicas())
+NO_REPLICAS = shared_part(NodeReplicas())
 """Shared by all nodes that have nothing to do with copies. `own_replicas` creates a node's own."""
 
 
-def own_replicas(core: NodeCore) -> Replicas:
+def own_replicas(core: NodeCore) -> NodeReplicas:
     if core.replicas is NO_REPLICAS:
-        core.replicas = Replicas()
+        core.replicas = NodeReplicas()
     return core.replicas
 
 

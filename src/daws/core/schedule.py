@@ -40,27 +40,29 @@ def schedule(core: NodeCore) -> None:
     """Use every idle executor, fetch ahead, and look for work or for takers."""
     if core.now_ns >= core.membership.leased_until_ns:
         return  # too close to the end of the lease to start anything new; the next renewal schedules again
-    dedicated, shared = core.queues.dedicated, core.queues.shared
+    queues, executors = core.queues, core.executors
+    dedicated, shared = queues.dedicated, queues.shared
     if core.plain:
-        free = core.executors.plain_free
+        free = executors.plain_free
         fifo = shared.fifo
-        while free and fifo:
-            start(core, shared.pop_oldest(), free.pop())
+        if free and fifo:
+            for ready in shared.cut_oldest(min(len(free), len(fifo))):
+                start(core, ready, free.pop())
         if fifo:
             return
-    if not (dedicated.count or shared.count or core.fetching.staged or core.executors.resumable):
+    if not (dedicated.count or shared.count or core.fetching.staged or executors.resumable):
         wants_more = not (core.fetching.waiting or core.objects.pressed) or (core.is_giver and asks_meanwhile(core))
-        if wants_more and (core.executors.plain_free or (len(core.executors.groups) > 1 and core.idle_count)):
-            if core.executors.inflight:
+        if wants_more and (executors.plain_free or (len(executors.groups) > 1 and core.idle_count)):
+            if executors.inflight:
                 core.recall_soon()
             core.look_for_work()
         return
     if dedicated.count > core.tuning.calm_count and core.tuning.relaxing:
         core.relax()
-    if core.executors.resumable:
+    if executors.resumable:
         resume(core)
     idle = False
-    for group in core.executors.groups:
+    for group in executors.groups:
         free = group.free
         while free:
             makes_room = core.objects.pressed and core.is_busy()
@@ -95,9 +97,9 @@ def schedule(core: NodeCore) -> None:
         if core.is_giver:
             core.look_for_takers()
         # Executors of one sort find nothing in a queue that others have filled.
-        idle = idle and not core.executors.one_group
+        idle = idle and not executors.one_group
     if idle and (not (core.fetching.waiting or core.objects.pressed) or (core.is_giver and asks_meanwhile(core))):
-        if core.executors.inflight:
+        if executors.inflight:
             core.recall_soon()
         core.look_for_work()
 
@@ -244,7 +246,8 @@ def fits(core: NodeCore, ready: Ready, group: Group) -> bool:
 @handles(RunEnded)
 def on_run_ended(core: NodeCore, event: RunEnded) -> None:
     task = event.task
-    running = core.executors.running
+    executors = core.executors
+    running = executors.running
     run = running.pop(task, None) if running else None
     if run is None:
         return
@@ -265,20 +268,21 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
         if shared.fifo and core.now_ns < core.membership.leased_until_ns:
             start(core, shared.pop_oldest(), run.slot)  # as the scheduling pass would, without one
         else:
-            core.executors.give_back(run.slot)
+            executors.give_back(run.slot)
             core.schedule_soon()
     else:
-        if core.executors.inflight is None and core.executors.one_group and not run.more_slots and not run.suspended:
-            fifo = core.queues.shared.fifo
+        if executors.inflight is None and executors.one_group and not run.more_slots and not run.suspended:
+            shared = core.queues.shared
+            fifo = shared.fifo
             if fifo and core.one_kind and not fifo[0].inputs and _goes_first(core, fifo[0]):
-                start(core, core.queues.shared.pop_oldest(), run.slot)
+                start(core, shared.pop_oldest(), run.slot)
             else:
-                core.executors.give_back(run.slot)
+                executors.give_back(run.slot)
                 core.schedule_soon()
-        elif core.executors.ahead != core.cores or not _is_followed(core, run):
+        elif executors.ahead != core.cores or not _is_followed(core, run):
             core.schedule_soon()
             if not run.suspended:
-                core.executors.release(run)
+                executors.release(run)
         if ready.inputs:
             end_reading(core, ready)
     if event.error:
@@ -313,22 +317,23 @@ def _is_followed(core: NodeCore, run: Run) -> bool:
     """Let the next task of the queue take the place of a run that has ended, if each executor has one task at hand
     beside the one that it runs. A scheduling pass would decide the same, ten times as slowly. False if there is more to
     decide."""
-    inflight, shared, slot = core.executors.inflight, core.queues.shared, run.slot
+    executors, queues, slot = core.executors, core.queues, run.slot
+    inflight, shared = executors.inflight, queues.shared
     if inflight is None or len(inflight) != core.cores or inflight.get(slot) != 2 or run.suspended:
         return False
     fifo = shared.fifo
     if (
         not fifo
-        or core.queues.dedicated.count
+        or queues.dedicated.count
         or shared.heap
         or shared.labelled
         or core.fetching.staged
-        or core.executors.resumable
+        or executors.resumable
         or core.objects.pressed
-        or core.queues.doomed
+        or queues.doomed
         or core.is_giver
-        or not core.executors.one_group
-        or core.executors.groups[0].context is not None
+        or not executors.one_group
+        or executors.groups[0].context is not None
         or core.now_ns >= core.membership.leased_until_ns
     ):
         return False

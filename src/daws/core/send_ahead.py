@@ -101,7 +101,7 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
     count = min(most - core.executors.ahead, len(fifo))
     if count >= MANY and (shared.alike is not None or _are_alike(islice(fifo, count), kind)):
         some = shared.cut_oldest(count)
-        numbers = core.take_tokens(count)
+        numbers = core.executors.take_tokens(count)
         dealt = _dealt(slots, count, inflight)
         core.executors.add_all(some, map(Run, numbers, some, dealt))
         if not core.config.starts_together:
@@ -124,9 +124,7 @@ def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
         inflight[slot] = sent = sent + 1
         heapreplace(slots, (sent, slot))
         sent_count += 1
-        number = core.next_token()
-        core.executors.add_run(spec.id, Run(number, shared.pop_oldest(), slot))
-        out.append(StartRun(number, slot, ready))
+        out.append(StartRun(core.executors.add_run(shared.pop_oldest(), slot), slot, ready))
     core.executors.count_sent(sent_count)
 
 

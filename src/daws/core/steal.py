@@ -1,13 +1,15 @@
-"""Who moves work, and when: idle nodes that look for work, loaded nodes that look for takers.
+"""Idle nodes that look for work, and loaded nodes that look for takers.
 
 A round asks a few nodes for their load and turns to one of them. After a round without success the node waits, longer
-each time but never for good; randomness spreads the waits. What the numbers are is `balance`'s business. (Nodes that
-need not ask again, because they are remembered or called: `calling`.)
+each time but never for good; randomness spreads the waits. The strategy (`balance`) sets the numbers. Nodes that are
+remembered or invited need not ask again: see `lifelines`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from daws.core.effects import POLL, Send, SetTimer
 from daws.core.handlers import fires, handles
@@ -37,9 +39,9 @@ if TYPE_CHECKING:
 
 NOBODY: NodeId = -1
 NO_ROUND = -1
-"""In `stealing_since_ns`: this node asks nobody for work."""
+"""A value of `stealing_since_ns`: this node asks nobody for work."""
 NO_NEWS: tuple[NodeId, int, int] = (NOBODY, 0, -(1 << 62))
-"""(node, what it had to steal, when this node heard of it)"""
+"""A node, the number of tasks that it had to steal, and when this node heard of it."""
 FIRST_LOOK_NS = 10_000_000
 FIRST_LOOK_PER_NODE_NS = 10_000
 """A client needs some time to hand out work to each of many nodes."""
@@ -47,26 +49,20 @@ RUMOUR_NS = 100_000_000
 """News of somebody who has work are passed on for so long."""
 
 
-class Search:
+class Search(Struct, gc=False):
     """How far this node has come in looking for work, or for somebody to give work to."""
 
-    __slots__ = (
-        *("done_when_idle", "failed_steals", "failed_steals_total", "idle_since_ns", "neighbour_count", "poll_armed"),
-        *("poll_ns", "probe", "probe_count", "rich", "stealing_since_ns"),
-    )
-
-    def __init__(self, poll_ns: int) -> None:
-        self.poll_ns = poll_ns
-        self.neighbour_count = 0
-        self.poll_armed = False
-        self.probe: list[tuple[NodeId, int]] | None = None  # the loads that were said in this round
-        self.probe_count = 0  # ... of so many nodes that were asked
-        self.stealing_since_ns = NO_ROUND  # when this round began
-        self.rich = NO_NEWS
-        self.idle_since_ns = 0
-        self.done_when_idle = 0
-        self.failed_steals = 0
-        self.failed_steals_total = 0
+    poll_ns: int
+    neighbour_count: int = 0
+    poll_armed: bool = False
+    probe: list[tuple[NodeId, int]] | None = None  # the loads that were said in this round
+    probe_count: int = 0  # ... of so many nodes that were asked
+    stealing_since_ns: int = NO_ROUND  # when this round began
+    rich: tuple[NodeId, int, int] = NO_NEWS
+    idle_since_ns: int = 0
+    done_when_idle: int = 0
+    failed_steals: int = 0
+    failed_steals_total: int = 0
 
     def begin_round(self, now_ns: int) -> None:
         self.stealing_since_ns = now_ns
@@ -148,7 +144,7 @@ def start_round(core: NodeCore) -> None:
 
 
 def wanted_contexts(core: NodeCore) -> tuple[Context | None, ...] | None:
-    """What the idle executors may run; None stands for plain executors, the usual case."""
+    """The contexts of the idle executors; None stands for plain executors, the usual case."""
     if len(core.executors.groups) == 1 and core.executors.groups[0].context is None:
         return None
     return tuple(group.context for group in core.executors.groups if group.free)
@@ -240,8 +236,8 @@ def on_steal_denied(core: NodeCore, message: StealDenied) -> None:
 def give(core: NodeCore, receiver: NodeId) -> bool:
     """Hand part of the queue to another node, or let it run copies of it.
 
-    A task of which a copy was given away goes into the shared queue, behind those that only this node has; it is
-    offered again, up to as many copies as `replicate` allows, when there are no others.
+    A task of which a copy was given away goes into the shared queue, behind those that only this node has. If there are
+    no others it is offered again, up to as many copies as `replicate` allows.
     """
     queue = core.queues.dedicated if core.queues.dedicated.count else core.queues.shared
     strategy = core.strategy
@@ -312,6 +308,6 @@ def poll(core: NodeCore) -> None:
 
 
 def forget_lost_round(core: NodeCore, older_than_ns: int) -> None:
-    """On each tick: a question or its answer got lost."""
+    """End a round whose question or answer got lost; called on each tick."""
     if core.search.stealing_since_ns >= 0 and core.now_ns - core.search.stealing_since_ns >= older_than_ns:
         round_failed(core)

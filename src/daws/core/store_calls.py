@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 AnswerHandler = Callable[["NodeCore", Any, AnswerType], None]
 ANSWERED: dict[type[Row], AnswerHandler] = {}
 NO_CALL = 0
-"""In `hoping`: no outstanding call can bring work."""
+"""A value of `hoping`: no outstanding call can bring work."""
 THIS_STEP = -1
-"""In `hoping`: the call that leaves with this step; its token is not known yet."""
+"""A value of `hoping`: the call that leaves with this step; its token is not known yet."""
 ROWS_PER_CALL = 256
 UNKNOWN_WAIT_NS, UNKNOWN_WAIT_NS_MAX = 250_000_000, 2_500_000_000
-"""After so long a row about a task that is not in the store yet is sent again, then after twice as long, and so on."""
+"""The time after which a row about a task that is not in the store yet is sent again. It doubles up to the maximum."""
 ENDS_HELD_MAX = 64
-"""So many ends of tasks for which nobody waits leave at once."""
+"""The number of held ends of tasks at which they leave."""
 ENDS_PER_LOOK = 64
 """Whether held rows are due is looked up once while so many tasks end."""
 
@@ -195,7 +195,7 @@ def unanswered_rows(core: NodeCore) -> list[Row]:
 
 
 def send_due_rows(core: NodeCore) -> None:
-    """At the end of a step: send the rows, unless they may be held back."""
+    """Send the rows at the end of a step, unless they may be held back."""
     store = core.store
     rows = store.rows
     assert rows is not None
@@ -206,7 +206,7 @@ def send_due_rows(core: NodeCore) -> None:
         _send_rows(core)
         return
     store.rows = None
-    token = core.next_token()
+    token = core.executors.next_token()
     lazy, hopes = not store.urgent, False
     if store.urgent:
         store.urgent = False
@@ -241,25 +241,25 @@ def _parts(rows: list[Row]) -> list[list[Row]]:
 
 def call_now(core: NodeCore, shard: int, rows: list[Row], lazy: bool = False, hopes: bool = False) -> int:
     """Send these rows by themselves; the token of their call."""
-    token = core.next_token()
+    token = core.executors.next_token()
     core.store.calls[token] = call = CallStore(token, shard, rows, lazy, hopes)  # type: ignore[arg-type]
     core.out.append(call)
     return token
 
 
 def repeat_calls(core: NodeCore) -> None:
-    """On each tick: send again what was not answered since the one before (a call or its answer was lost)."""
+    """Send again, on each tick, the calls of before the last tick that were not answered (one of the two was lost)."""
     store = core.store
     for token, call in store.calls.items():
         if token > store.old_token:
             break
         if core.keeping is None or core.keeping.may_leave(call):
             core.out.append(call)
-    store.old_token = core.token
+    store.old_token = core.executors.token
 
 
 def take_calls(core: NodeCore, shard: int) -> list[CallStore]:
-    """Calls to a shard that were not answered: from now on nobody waits for their answers."""
+    """Take out the calls to a shard that were not answered. Late answers to them are ignored."""
     calls = [call for call in core.store.calls.values() if call.shard == shard]
     for call in calls:
         forget_call(core, call.token)
@@ -269,7 +269,7 @@ def take_calls(core: NodeCore, shard: int) -> list[CallStore]:
 
 
 def forget_call(core: NodeCore, token: int) -> None:
-    """Nobody waits for this answer any more."""
+    """Ignore the answer to this call, should it come."""
     core.store.calls.pop(token, None)
 
 
@@ -328,7 +328,8 @@ def hope_ends(core: NodeCore, token: int) -> None:
 
 
 def forget_hope(core: NodeCore, old_token: int) -> None:
-    """On each tick: an answer got lost. (Calls up to the old token had been sent by the tick before.)"""
+    """Give up hope, on each tick, for an answer that got lost. (Calls up to the old token had been sent by the tick
+    before.)"""
     if core.store.hoping != NO_CALL and core.store.hoping <= old_token:
         core.store.hoping = NO_CALL
         core.schedule_soon()

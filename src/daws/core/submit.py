@@ -1,7 +1,7 @@
 """Sessions whose graph grows task by task: what a live client submits, and what it holds.
 
-A client holds every task that it can still ask for; objects of such a task stay where they were made, as if the client
-were one of their readers, until it lets go. Runs hold what they spawn in the same way.
+A client holds every task that it can still ask for. Until it lets go, objects of such a task stay where they were made,
+as if the client were one of their readers. Runs hold what they spawn in the same way.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def let_go(core: NodeCore, task: int) -> None:
 
 @answers(Release)
 def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
-    """Objects that were made here and that the client does not hold any more wait for their readers alone, of whom this
-    node may never have heard: they were submitted elsewhere, after the objects had been made. Who has the objects is to
-    hear of it."""
+    """Let objects that were made here, and that the client does not hold any more, wait for their readers alone. This
+    node may never have heard of some readers, which were submitted elsewhere after the objects had been made. A node
+    that does not have the objects tells those that do."""
     if not isinstance(answer, Unheld):
         if row.holder == CLIENT_HOLDER and row.task in core.objects.made:
             drop_held(core, row.task)
@@ -100,7 +100,7 @@ def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
 
 
 def _unhold(core: NodeCore, task: int, unheard: tuple[int, ...]) -> None:
-    """Nobody but its readers holds it any more; the store knows of these."""
+    """Keep the objects of a task for its readers alone, which the store knows."""
     entry = core.objects.made.get(task)
     if entry is None:
         return

@@ -98,7 +98,7 @@ def send_offers(core: NodeCore) -> None:
     """Send the offers of this step, and the names of tasks that were taken, at its end."""
     transfer = core.transfer
     for (to, why), tasks in transfer.offers.items():
-        core.out.append(Send(to, Offer(core.node, core.next_token(), why, tuple(tasks))))
+        core.out.append(Send(to, Offer(core.node, core.executors.next_token(), why, tuple(tasks))))
     for to, names in transfer.taken.items():
         core.out.append(Send(to, Taken(core.node, tuple(names))))
     transfer.offers.clear()

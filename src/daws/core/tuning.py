@@ -94,7 +94,7 @@ def note_stall(core: NodeCore, stalled_ns: int) -> None:
 
 
 def adapt(core: NodeCore) -> None:
-    """So many tasks have ended that `adapt` is asked."""
+    """Ask `adapt`: enough tasks have ended since it was last asked."""
     own_tuning(core).adapt_at += core.strategy.adapt.period
     changes = core.strategy.adapt.adjust(core)
     begin_period(core)

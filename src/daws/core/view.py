@@ -99,7 +99,7 @@ def made(core: NodeCore) -> Iterator[tuple[int, Sequence[int], tuple[int, ...]]]
 
 def last_token(core: NodeCore) -> int:
     """The highest number that the node has given to a run or a call."""
-    return core.token
+    return core.executors.token
 
 
 def unsafe_count(core: NodeCore) -> int:

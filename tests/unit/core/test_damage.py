@@ -18,7 +18,7 @@ def node_with(cores: int = 1) -> Driver:
 
 
 def submit(node: Driver, *tasks: Ready) -> None:
-    node.give(Submission(CLIENT, node.core.token, tasks))
+    node.give(Submission(CLIENT, node.core.executors.token, tasks))
     node.expect(SubmissionTaken)
 
 

@@ -114,7 +114,7 @@ def test_what_was_under_way_is_said_in_its_turn_and_its_first_answer_does_not_co
         assert again.rows == [Claim(5, 1, 0, 0), Finish(5, 0, 0)]
         node.answer(early, REFUSED)
         node.answer(again, Granted(1, 0), Committed(outbox_key(5, SATISFY), (6,), mark=3))
-        node.expect_rows(Satisfy(6, 5, 0, (), intent=node.core.token - 1))
+        node.expect_rows(Satisfy(6, 5, 0, (), intent=node.core.executors.token - 1))
 
 
 def test_what_is_refused_is_tried_again_and_nothing_about_it_counts_before():
@@ -349,7 +349,7 @@ def test_a_look_finds_intents_that_this_node_has_never_heard_of():
         node.answer(changes(node), Granted(1, 0))
         key = outbox_key(7, REMAKE_FOR)
         node.answer(looks(node), Leased(), Estate((), (OutboxEntry(key, REMAKE_FOR, 7, (6,), mark=4),)), OwnedBy((0,)))
-        node.expect_rows(Remake(6, 7, 0, (), node.core.token - 1, 4))
+        node.expect_rows(Remake(6, 7, 0, (), node.core.executors.token - 1, 4))
 
 
 def test_intents_that_are_being_carried_out_are_not_begun_again():

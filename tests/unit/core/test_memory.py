@@ -19,7 +19,7 @@ def node_of(memory_bytes: int, cores: int = 4, strategy: str = "mlb") -> Driver:
 
 
 def submit(node: Driver, *tasks: Ready) -> None:
-    node.give(Submission(CLIENT, node.core.token, tasks))
+    node.give(Submission(CLIENT, node.core.executors.token, tasks))
     node.expect(SubmissionTaken, to=CLIENT)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from daws.core.effects import CallStore, DropObject, FetchObjects, StartRun
 from daws.core.events import ObjectsPut, RunEnded
 from daws.core.node import SECOND_NS, NodeConfig
-from daws.core.objects import RELEASE_TICKS, RELEASES_MIN
+from daws.core.objects import RELEASE_TICKS, RELEASES_MIN, copies_bytes_max
 from daws.model.cluster import Members, NodeInfo
 from daws.model.states import DONE as STATE_DONE
 from daws.model.task import CLIENT, INLINE_BYTES, REMAKE, Ready
@@ -33,7 +33,7 @@ TICK = 0
 
 
 def submit(node: Driver, *tasks: Ready) -> None:
-    node.give(Submission(CLIENT, node.core.token, tasks))
+    node.give(Submission(CLIENT, node.core.executors.token, tasks))
     node.expect(SubmissionTaken)
 
 
@@ -228,9 +228,9 @@ def test_what_was_not_read_for_the_longest_time_goes_first_or_what_came_first():
     room = 2 * BIG / 1e9
     assert dropped_third(f"constellation:cache=lru,lru-gb={room:g}") == 9
     with node_with("constellation:cache=all", memory_bytes=2 * BIG) as node:
-        assert (node.core.copies_bytes_max, node.core.copies_by_use) == (2 * BIG, False)
+        assert (copies_bytes_max(node.core), node.core.strategy.traits.cache.by_use) == (2 * BIG, False)
     with node_with("constellation:cache=lru,lru-gb=1", memory_bytes=2 * BIG) as node:
-        assert (node.core.copies_bytes_max, node.core.copies_by_use) == (2 * BIG, True)
+        assert (copies_bytes_max(node.core), node.core.strategy.traits.cache.by_use) == (2 * BIG, True)
 
 
 def test_an_object_that_arrives_too_late_is_dropped():

@@ -21,7 +21,7 @@ SHORT_NS = 1_000
 
 
 def submit(node: Driver, *tasks: Ready) -> None:
-    node.give(Submission(CLIENT, node.core.token, tasks))
+    node.give(Submission(CLIENT, node.core.executors.token, tasks))
     node.expect(SubmissionTaken, to=CLIENT)
 
 
