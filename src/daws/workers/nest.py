@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from daws.data.functions import dumps_function, name_of
 from daws.data.tags import leveled, named, rooted
 from daws.model.errors import ClosedError, UsageError
+from daws.model.session import session_of
 from daws.wire.worker import Asks, ChildEnd, Dropped, Execute, ReportType, Seed, Spawned, Taught, WaitReport
 from daws.workers.running import Runner
 
@@ -100,11 +101,12 @@ class RunNest:
         self._is_over = False
 
     def number_of(self, function: Callable[..., Any]) -> int:
-        """The number under which the node knows a function."""
-        known = self._host.runner.number_of(function)
-        if known is not None:
-            return known
+        """The number under which the node knows a function. If another session has brought the same function in, its
+        number is not used: it goes with that session, and output of the new task would go there."""
         order = self._hand.order
+        known = self._host.runner.number_of(function)
+        if known is not None and (order is None or known == order.function or self._is_shared(known, order.function)):
+            return known
         root, tag = self._host.runner.origin_of(order.function) if order is not None else (0, b"")
         pickled = dumps_function(function)
         if not tag and "daws.data.revisions" in sys.modules:  # modules of its client have come this way
@@ -117,6 +119,11 @@ class RunNest:
             self._host.say(self._hand, Taught(number, rooted(root, tag + named(name_of(function), pickled))))
             self._host.taught.add(number)
         return number
+
+    def _is_shared(self, function: int, other: int) -> bool:
+        """Whether two functions belong to the same session."""
+        origin_of = self._host.runner.origin_of
+        return session_of(origin_of(function)[0]) == session_of(origin_of(other)[0])
 
     def spawn(self, seed: Seed) -> int:
         """Create a task; answers its number among those of this run."""
