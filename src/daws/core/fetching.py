@@ -178,7 +178,8 @@ def on_objects_fetched(core: NodeCore, event: ObjectsFetched) -> None:
             tried.pop(object_, None)
         adopted = adoptions is not None and object_ in adoptions.of
         if not readers and not adopted:
-            core.out.append(DropObject(object_))  # the tasks that wanted it were called off meanwhile
+            if object_ not in core.objects.sizes:  # else it was made here meanwhile, and the file is that object
+                core.out.append(DropObject(object_))  # the tasks that wanted it were called off
             continue
         has_copied = add_copy(core, object_, size_bytes, readers + adopted) or has_copied
         if adoptions is not None and adopted:

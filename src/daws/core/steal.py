@@ -130,8 +130,9 @@ def start_round(core: NodeCore) -> None:
         return
     core.search.stealing_since_ns = core.now_ns
     if not balance.asks_load:
-        if core.is_giver:
-            leave_name(core, balance.leaves_name(core))  # type: ignore[attr-defined]
+        leaves = core.strategy.traits.balance.leaves_name
+        if leaves is not None:
+            leave_name(core, leaves(core))
         request = StealRequest(core.node, wanted_contexts(core), balance.wish, core.lifelines.naming)
         for target in targets if core.lifelines.naming else targets[:1]:
             core.out.append(Send(target, request))
