@@ -10,7 +10,7 @@ import pytest
 from daws.runtime.cluster.clock import STOP_NS, StandingClock
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines
 
-LEASE_S = 1.5
+LEASE_S = 3.0
 
 
 def test_it_stands_still_while_nobody_reads_it(monkeypatch: pytest.MonkeyPatch):
