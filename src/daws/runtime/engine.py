@@ -57,11 +57,12 @@ from daws.runtime.inputs import RunInputs, inline_inputs
 from daws.runtime.journals import new_journal
 from daws.runtime.nesting import Nesting
 from daws.runtime.outcomes import LEASE_NS
-from daws.runtime.ports import Counters, Listener, Outcome, PeersPort, StorePort
+from daws.runtime.ports import Counters, Listener, PeersPort, StorePort
 from daws.runtime.spilling import Spiller
 from daws.runtime.watch import rename_strategy, watch_of
 from daws.strategy.decisions import Strategy
 from daws.wire.columns import each, once
+from daws.wire.ends import Outcome
 from daws.wire.messages import LetGo
 from daws.wire.worker import (
     STOPPED,

@@ -17,7 +17,7 @@ from daws.data.files import ObjectFiles
 from daws.model.context import format_context
 from daws.model.states import FAILED
 from daws.model.task import Input, NodeId, TaskSpec, Transfer, spawned_id
-from daws.runtime.ports import Outcome
+from daws.wire.ends import Outcome
 from daws.wire.worker import ChildEnd, Dropped, ObjectFile, Seed, Spawned, WaitReport
 
 FURTHER_OUTPUT = 1 << 32

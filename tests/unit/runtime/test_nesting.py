@@ -11,8 +11,8 @@ from daws.data.files import ObjectFiles
 from daws.model.states import FAILED
 from daws.model.task import Needs, TaskSpec, Transfer, spawned_id
 from daws.runtime.nesting import Nesting
-from daws.runtime.ports import Outcome
 from daws.testing import Driver
+from daws.wire.ends import Outcome
 from daws.wire.worker import ChildEnd, ObjectFile, Seed, Spawned, WaitReport
 
 RUN, SLOT = 5, 1

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from daws.model.states import CANCELLED, DONE, FAILED
 from daws.model.task import NodeId
 from daws.runtime.blame import path_of
-from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
+from daws.wire.ends import Outcome
 from daws.workers.roots import FailureBook, once_each
 
 FAILURES_MIN = 1000

@@ -33,13 +33,13 @@ from daws.runtime.cluster.direct.writing import Write, Written, complete, unfini
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import CANCELLED_AT_ONCE, is_function
 from daws.runtime.cluster.words import NOBODY, SESSION_BITS, Count, Counted, Ends, in_use
-from daws.runtime.ports import Outcome
 from daws.store.memory.record import ready_of
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.notes import FAILURES, NUMBERS, STRATEGY
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.told import forget_unended, learn_end, stamps_of
 from daws.strategy import format_strategy, parse_strategy
+from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
 from daws.wire.store import (
     MEMBERSHIP_SHARD,
