@@ -460,13 +460,12 @@ class Engine:
             events.append(RunRecalled(effect.task, effect.run))
 
     def _on_reports(self, reports: list[ReportType]) -> None:
-        if self.notes is not None:
-            reports = apart(reports)
-            self.listener.on_ran(self.notes.reported(reports))
         events: list[EventType] = []
         runs, nests, pinned = self.runs, self.nesting.nests, self.inputs.pinned
-        if nests or pinned:
+        if nests or pinned or self.notes is not None:
             reports = apart(reports)
+        if self.notes is not None:
+            self.listener.on_ran(self.notes.reported(reports))
         add, take = events.append, runs.pop
         fallen: dict[int, tuple[int, TaskSpec] | None] = {}  # with the same worker
         for report in reports:
