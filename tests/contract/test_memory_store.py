@@ -29,6 +29,7 @@ def snapshot(store: MemoryStore) -> object:
             list(shard.log),
             set(shard.dead),
             set(shard.closed),
+            shard.trimmed,
         )
         for shard in store.shards
     ]

@@ -90,6 +90,7 @@ class Intents(Part, frozen=True):
     dead: list[NodeId]
     estates: list[tuple[NodeId, NodeId, int, Estate]]
     closed: list[int] = []
+    trimmed: int = 0
 
 
 class Membership(Part, frozen=True):
@@ -141,6 +142,7 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
             sorted(shard.dead),
             [(dead, heir, part, estate) for (dead, heir), (part, estate) in shard.estates.items()],
             sorted(shard.closed),
+            shard.trimmed,
         )
     yield Membership(
         now_ns,
@@ -244,6 +246,7 @@ def _add_to(shard: Shard, part: Records | CommittedRows | Retired | Intents) -> 
         shard.dead = set(part.dead)
         shard.estates = {(dead, heir): (number, estate) for dead, heir, number, estate in part.estates}
         shard.closed = set(part.closed)
+        shard.trimmed = part.trimmed
 
 
 def _record(kept: KeptRecord) -> Record:

@@ -27,13 +27,14 @@ class Shard:
     """The part of the store within which an update is atomic. A retired task leaves None behind, for a while at least
     (`retired_max`)."""
 
-    __slots__ = ("closed", "dead", "estates", "log", "marks", "outbox", "records", "retired")
+    __slots__ = ("closed", "dead", "estates", "log", "marks", "outbox", "records", "retired", "trimmed")
 
     def __init__(self) -> None:
         self.records: dict[int, Record | None] = {}
         self.outbox: dict[int, tuple[NodeId, Others, int]] = {}  # key -> holder, tasks, mark
         self.marks = 0
         self.log: list[wire.LogRow] = []
+        self.trimmed = 0  # the number of the first commit in the log: those before it were dropped
         self.retired: deque[int] = deque()  # the tasks behind those None, oldest first, if they are counted
         self.dead: set[NodeId] = set()
         self.closed: set[int] = set()  # sessions that get no more tasks

@@ -38,6 +38,7 @@ from daws.wire.store import (
     Submit,
     Suspend,
     TakeOver,
+    TrimLog,
     Unready,
     Watch,
     outbox_key,
@@ -108,6 +109,7 @@ def _row(rng: random.Random, task: int, number: int, tasks: int) -> Row:
         TakeOver(rng.choice(NODES), node, 0, 3),
         Buried(rng.choice(NODES), node),
         *[Inspect(task), Locate(task), Owned(node), ReadLog(0)],
+        TrimLog(number // 8),
     ]
     return rng.choice(kinds)
 
