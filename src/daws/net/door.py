@@ -22,7 +22,7 @@ from daws.net.listening import (
     HANDSHAKE_S,
     STRANGERS_MAX,
     TOO_MANY,
-    Listener,
+    ListeningSocket,
     check_keys,
     reaching,
     turned_away,
@@ -74,14 +74,14 @@ async def serve(bind: str, keys: Keys | None, hello: Hello, accepted: Callable[[
     link. A peer that fails the handshake gets a line in the log. Raise UsageError or UnavailableError if this process
     cannot listen there.
     """
-    return Door(asyncio.get_running_loop(), Listener(bind, keys), hello, accepted)
+    return Door(asyncio.get_running_loop(), ListeningSocket(bind, keys), hello, accepted)
 
 
 class Door:
     """A listening socket on the event loop. `address` is where peers find it."""
 
     def __init__(
-        self, loop: AbstractEventLoop, listener: Listener, hello: Hello, accepted: Callable[[Link[Any]], None]
+        self, loop: AbstractEventLoop, listener: ListeningSocket, hello: Hello, accepted: Callable[[Link[Any]], None]
     ) -> None:
         self.address = listener.address
         self._loop = loop

@@ -26,7 +26,7 @@ BACKLOG = 512
 FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-class Listener:
+class ListeningSocket:
     """A listening socket. `address` is where peers find it, with the port that the system has chosen. `context` is the
     TLS of its peers; None for unix sockets, with or without keys."""
 

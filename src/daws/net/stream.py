@@ -24,7 +24,7 @@ from daws.net.listening import (
     HANDSHAKE_S,
     STRANGERS_MAX,
     TOO_MANY,
-    Listener,
+    ListeningSocket,
     check_keys,
     reaching,
     turned_away,
@@ -92,7 +92,7 @@ class StreamDoor:
         self._visitors: set[socket] = set()
         self._stranger_count = 0
         self._is_closed = False
-        self._listener = Listener(bind, keys)
+        self._listener = ListeningSocket(bind, keys)
         self.address = self._listener.address
         Thread(target=self._accept, name="daws-streams", daemon=True).start()
 
