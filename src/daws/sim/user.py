@@ -46,7 +46,7 @@ RETRY_NS = 300 * MS
 SWEEP_NS = 400 * MS
 NAME = "mine"
 TRIMS = 20
-"""So often, twice as often, or never, commits are dropped from the logs, most of them before the client reads them."""
+"""The number of times (or twice it, or none) that commits are dropped, most of them before the client reads them."""
 
 # How a user leaves a session.
 CLOSE = 0

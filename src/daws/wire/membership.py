@@ -41,6 +41,23 @@ class Watch(Row, frozen=True):
     version: int
 
 
+class EnrolNode(Row, frozen=True):
+    """Give a new node its number, answered by NodeEnrolled. `nonce` names the node: if it asks again, it gets the same
+    number, unless many others have asked since. No number is given twice, as nobody uses one before this row is safe:
+    a failover may lose the last numbers, and give them to others."""
+
+    nonce: bytes
+
+
+class UseStrategy(Row, frozen=True):
+    """Let all nodes use another strategy, which stands in `Members` from then on. `version` is that of the members that
+    the caller has seen last. REFUSED if the strategy was changed after that, by another caller or before a late copy of
+    this row came; else OK."""
+
+    text: str
+    version: int
+
+
 # Why a session is attached to.
 TO_USE = 0  # by its client
 TO_SWEEP = 1  # by a sweeper, if its client is gone: to hand out what that one left, or to end the session
@@ -89,6 +106,12 @@ class Leased(Answer, frozen=True):
 
     members: Members | None = None
     orphans: tuple[NodeId, ...] = ()
+
+
+class NodeEnrolled(Answer, frozen=True):
+    """The number of a node."""
+
+    node: NodeId
 
 
 class SessionAttached(Answer, frozen=True):

@@ -21,13 +21,16 @@ from daws.wire.membership import Answer as Answer
 from daws.wire.membership import AttachSession as AttachSession
 from daws.wire.membership import CloseSession as CloseSession
 from daws.wire.membership import DetachSession as DetachSession
+from daws.wire.membership import EnrolNode as EnrolNode
 from daws.wire.membership import ForgetSession as ForgetSession
 from daws.wire.membership import Lease as Lease
 from daws.wire.membership import Leased as Leased
 from daws.wire.membership import ListSessions as ListSessions
+from daws.wire.membership import NodeEnrolled as NodeEnrolled
 from daws.wire.membership import Row as Row
 from daws.wire.membership import SessionAttached as SessionAttached
 from daws.wire.membership import SessionList as SessionList
+from daws.wire.membership import UseStrategy as UseStrategy
 from daws.wire.membership import Watch as Watch
 
 SHARD_BLOCK_BITS = 6
@@ -496,6 +499,8 @@ RowType = (
     | Clear
     | Lease
     | Watch
+    | EnrolNode
+    | UseStrategy
     | TakeOver
     | Owned
     | Owners
@@ -521,6 +526,7 @@ AnswerType = (
     | Stopped
     | Noted
     | Leased
+    | NodeEnrolled
     | Estate
     | OwnedBy
     | Story

@@ -104,6 +104,10 @@ class Membership(Part, frozen=True):
     changed: bool
     sessions: list[SessionEntry] = []
     session_count: int = 0
+    strategy: str = ""
+    strategy_since: int = 0
+    enrolled: list[tuple[bytes, NodeId]] = []
+    node_count: int = 0
 
 
 class End(Part, frozen=True):
@@ -155,6 +159,10 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
         store.members_changed,
         [*store.sessions.values()],
         store.session_count,
+        store.strategy,
+        store.strategy_since,
+        [*store.enrolled.items()],
+        store.node_count,
     )
 
 
@@ -222,10 +230,14 @@ class Restoring:
         store.orphans = dict.fromkeys(part.orphans)
         store.buried = set(part.buried)
         store.departed = set(part.departed)
-        store.members = Members(part.version, part.known)
+        store.members = Members(part.version, part.known, part.strategy)
         store.members_changed = part.changed
         store.sessions = {entry.number: entry for entry in part.sessions}
         store.session_count = part.session_count
+        store.strategy = part.strategy
+        store.strategy_since = part.strategy_since
+        store.enrolled = dict(part.enrolled)
+        store.node_count = part.node_count
 
 
 def _add_to(shard: Shard, part: Records | CommittedRows | Retired | Intents) -> None:

@@ -240,8 +240,10 @@ class ShardCaller:
         self._stamp = (self._stamp + 1) % (1 << 64)
         stamp = self._stamp.to_bytes(STAMP_BYTES, "big")
         attempt = Attempt(self._options, self.shard, caches, self._marks, stamp)
-        if isinstance(first, (wire.Lease, wire.Watch, wire.Buried)):
+        if isinstance(first, (wire.Lease, wire.Watch, wire.Buried, wire.UseStrategy)):
             attempt.look_at_members(self._outage)
+        if isinstance(first, wire.EnrolNode):
+            attempt.look_at_numbers()
         if isinstance(first, _OF_SESSIONS):
             attempt.look_at_sessions(self._outage)
         if isinstance(first, wire.ForgetSession):
@@ -356,7 +358,7 @@ _OF_SESSIONS = (wire.AttachSession, wire.DetachSession, wire.ListSessions)
 _ALONE = frozenset(
     (
         *(wire.ReadLog, wire.TrimLog, wire.FindHeld, wire.ForgetSession, wire.TakeOver, wire.Owned, wire.Owners),
-        *(wire.Lease, wire.Watch, wire.Buried, DropEstate, *_OF_SESSIONS),
+        *(wire.Lease, wire.Watch, wire.Buried, wire.EnrolNode, wire.UseStrategy, DropEstate, *_OF_SESSIONS),
     )
 )
 
