@@ -122,7 +122,7 @@ def test_quiet_prints_nothing(capsys):
         (["sim", "bot", "--plot", "a.png", "--plot", "b.png"], ["--plot is given twice"]),
         (["sim", "bot", "--profile", "ideal"], ["'ideal'", "simmatrix"]),
         (["sim"], ["WORKLOAD"]),
-        (["sim", "bot", "--node", "3"], ["--node 3"]),
+        (["sim", "bot", "--node", "3"], ["no option --node", "--nodes?"]),
         (["fly"], ["'fly'", "sim"]),
         (["strategies", "best"], ["'best'", "mlb", "place"]),
     ],
