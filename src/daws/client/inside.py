@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from pickle import PickleBuffer
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from msgspec.structs import replace
 
@@ -32,7 +32,7 @@ from daws.workers.roots import FailureBook
 from daws.workers.running import loaded
 
 if TYPE_CHECKING:
-    from daws.client.tasks import Task
+    pass
 
 T = TypeVar("T")
 CLIENTS_ALONE = "inside a task there is no {0}(): call it outside of tasks, where the cluster was made or connected to"
@@ -65,19 +65,10 @@ def _clients_alone(name: str) -> Callable[..., NoReturn]:
 class InnerCluster(ClusterMethods):
     """The cluster that `daws.current()` gives; the methods are those of `Cluster`."""
 
+    _usual = USUAL
+
     def __init__(self, session: "InnerSession") -> None:
         self._session = session
-
-    @overload
-    def submit(self, function: "Task[Any, T]", /, *args: Any, **kwargs: Any) -> Future[T]: ...
-    @overload
-    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]: ...
-
-    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Run `function(*args, **kwargs)` in a worker. Futures anywhere inside the arguments become its inputs."""
-        if getattr(type(function), "_is_task", False):
-            return self.options().submit(function, *args, **kwargs)
-        return self._start(function, args, kwargs, USUAL)  # type: ignore[no-any-return]
 
     def _with_options(self, options: dict[str, Any]) -> Submitter:
         if options.get("memo") is True:
