@@ -14,7 +14,7 @@ from daws import __version__
 from daws.cli import main
 from daws.cli.parser import COMMANDS
 
-ENTRY = [sys.executable, "-m", "daws.cli"]
+ENTRY = [sys.executable, "-m", "daws"]
 SMALL = ["sim", "bot:tasks=60", "--nodes", "3"]
 JSON_KEYS = {
     *("tasks", "nodes", "cores", "strategy", "seed", "makespan_s", "throughput", "efficiency", "utilization"),
