@@ -6,7 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from daws.client.future import FAILED, Ring
-from daws.runtime.ports import Outcome
+from daws.wire.ends import Outcome
 from daws.workers.roots import root_in
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from daws.runs.facts import Facts, FactType
 from daws.runs.notes import News
 from daws.runs.timeline import Timeline
 from daws.runtime.outcomes import ended_here
-from daws.runtime.ports import Outcome
+from daws.wire.ends import Outcome
 from daws.wire.worker import ITEMS_FAILED
 from daws.workers.roots import FailureBook
 

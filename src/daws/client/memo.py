@@ -29,7 +29,7 @@ from daws.data.fingerprint import Unknown
 from daws.data.memo import MemoEntry, MemoFolder, Note
 from daws.model.errors import DawsError
 from daws.model.task import INLINE_BYTES
-from daws.runtime.ports import Outcome
+from daws.wire.ends import Outcome
 from daws.workers.slots import fill
 
 if TYPE_CHECKING:

@@ -34,9 +34,10 @@ from daws.runs.facts import Facts
 from daws.runs.timeline import Timeline
 from daws.runtime.crew import Crew
 from daws.runtime.outcomes import NODE
-from daws.runtime.ports import ClusterPort, Outcome, PlainTask
+from daws.runtime.ports import ClusterPort, PlainTask
 from daws.runtime.thread import NodeThread
 from daws.strategy.decisions import Assign, Newcomer, Strategy
+from daws.wire.ends import Outcome
 from daws.wire.store import Submit
 from daws.wire.worker import INPUTS_ALONE
 from daws.workers.failures import exception_of, with_way

@@ -22,7 +22,7 @@ class Started(Event, frozen=True):
 
 class RunEnded(Event, frozen=True):
     """A run is over. `sizes` are the bytes of its outputs, `error` is empty if it went well. `retry`: its worker died;
-    `waited`: while it was suspended, so it was hardly its fault.
+    `waited`: while it was suspended, so it was hardly its fault. `failure` is the exception as it travels.
 
     `values` are the outputs that are small enough to travel inside records, empty for others; simulations have none.
     """
@@ -35,6 +35,7 @@ class RunEnded(Event, frozen=True):
     retry: bool = False
     values: tuple[bytes, ...] = ()
     waited: bool = False
+    failure: bytes = b""
 
 
 class RunDone(Event, frozen=True):
@@ -102,6 +103,11 @@ class ObjectsFetched(Event, frozen=True):
 
     fetched: tuple[Transfer, ...] = ()
     failed: tuple[Transfer, ...] = ()
+
+
+class PlaceUnknown(Event, frozen=True):
+    """A run needs an object of a node that is no member as far as this node knows: the node may have died, or may have
+    joined lately. Answered by FetchAgain when the store has said who is a member."""
 
 
 class ObjectsLost(Event, frozen=True):
@@ -173,6 +179,7 @@ EventType = (
     | RunWaits
     | ObjectsPut
     | ObjectsFetched
+    | PlaceUnknown
     | ObjectsLost
     | StoreAnswered
     | CallFine

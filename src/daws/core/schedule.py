@@ -272,7 +272,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
         if ready.attempt < max(ready.spec.retries, tries_more(event)):
             claim_own(core, ready, RETRY)
             return
-    core.finish(ready, event.sizes, event.error, event.values)
+    core.finish(ready, event.sizes, event.error, event.values, event.failure)
 
 
 def tries_more(event: RunEnded) -> int:

@@ -5,7 +5,8 @@ from itertools import chain, islice
 
 from daws.model.states import FAILED
 from daws.store.memory.record import Record
-from daws.workers.roots import GAP, Path, root_in
+from daws.wire.ends import Path
+from daws.workers.roots import GAP, root_in
 
 STEPS_MAX = 8
 PARENTS_MAX = 64

@@ -7,8 +7,9 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, EventType, ObjectsFetched, StoreAnswered
 from daws.model.task import NodeId, Transfer
 from daws.runtime.outcomes import Outcomes
-from daws.runtime.ports import ListenerHere, Outcome
+from daws.runtime.ports import ListenerHere
 from daws.store.memory import MemoryStore
+from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
 
 NO_NEWS: list[Outcome] = []

@@ -6,11 +6,10 @@ Ends that were passed on are removed from the log: it has no other reader, and a
 from daws.model.states import DONE, FAILED
 from daws.model.task import Input
 from daws.runtime.blame import path_of
-from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
 from daws.store.memory.commits import CommitReader
+from daws.wire.ends import Outcome, Path
 from daws.wire.store import LogRow, small_output
-from daws.workers.roots import Path
 
 NODE = 0
 """The only node of a cluster whose node is in the client's process."""

@@ -13,21 +13,9 @@ from daws.model.cluster import Members
 from daws.model.task import Input, NodeId, Transfer
 from daws.runs.facts import FactType
 from daws.runs.notes import News
+from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
 from daws.wire.store import Submit
-from daws.workers.roots import Path
-
-
-class Outcome(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How a task ended: its outputs, or its state, the reason, and the exception as it travels. `path` leads from a
-    task that failed because of another task to that task (see `daws.workers.roots`)."""
-
-    task: int
-    outputs: tuple[Input, ...] = ()
-    state: int = 0
-    error: str = ""
-    failure: bytes = b""
-    path: Path = ()
 
 
 class PlainTask(msgspec.Struct, frozen=True, gc=False):

@@ -20,9 +20,10 @@ from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.loopthread import LoopThread
 from daws.runtime.outcomes import NODE, new_store
-from daws.runtime.ports import Counters, ListenerHere, Outcome, PlainTask
+from daws.runtime.ports import Counters, ListenerHere, PlainTask
 from daws.strategy.decisions import Strategy
 from daws.wire.columns import once
+from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, LetGo, NewTasks, PlainTasks
 from daws.wire.store import Submit
 from daws.workers.server import ForkServer

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from daws.data import codec
 from daws.model.errors import TaskFailedError, TaskKilledError
+from daws.wire.ends import Path
 from daws.wire.worker import ENCODER, FAILURE, Failure
 from daws.workers.errors import ItemFailedError, LostInputError, RemoteError, RemoteTraceback
-from daws.workers.roots import Path, head_of, root_in, way
+from daws.workers.roots import head_of, root_in, way
 
 TEXT_MAX = 1 << 16
 OUTLINE_MAX = 200

@@ -8,6 +8,8 @@ end because of it. They share the same bytes, which are freed with the last of t
 import re
 from collections.abc import Callable, Sequence
 
+from daws.wire.ends import Path
+
 BOOK_MAX = 4096
 BOOK_MAX_BYTES = 1 << 26
 GAP = (-1, -1)
@@ -15,10 +17,6 @@ GAP = (-1, -1)
 _ROOT = re.compile(r"task (\d+)(?: \(.*?\))? failed\b")
 _PARENT = re.compile(r"task (\d+), which it needs, has failed\b")
 """The error of a task that was created when one that it needs had failed already, for whatever reason."""
-
-Path = tuple[tuple[int, int], ...]
-"""The path from a task that was not run towards its root, which is not part of it: tasks with the numbers of their
-functions."""
 
 
 def root_in(error: str) -> int:

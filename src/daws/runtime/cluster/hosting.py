@@ -55,9 +55,10 @@ from daws.runtime.crew import Crew
 from daws.runtime.engine import NO_TASK, Engine
 from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.objects import ObjectGiver
-from daws.runtime.ports import Outcome, StoreLink
+from daws.runtime.ports import StoreLink
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
+from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
 from daws.wire.worker import Learn
 
@@ -350,7 +351,7 @@ class Incarnation:
         host._loop.set_exception_handler(self.engine.on_exception)
         await self.engine.open(host._loop)
         slots = host._crew.slots
-        log.info("node %s: %s executor%s, at %s", self.node, slots, "s" * (slots != 1), door.address)
+        log.info("%s executor%s, at %s", slots, "s" * (slots != 1), door.address)
 
     async def close(self) -> None:
         for close in self._closing:

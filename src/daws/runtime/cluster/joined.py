@@ -52,7 +52,8 @@ from daws.runtime.cluster.words import (
 )
 from daws.runtime.loopthread import LoopThread
 from daws.runtime.objects import ObjectSource
-from daws.runtime.ports import Counters, Listener, Outcome, StoreLink
+from daws.runtime.ports import Counters, Listener, StoreLink
+from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
 from daws.wire.store import CLIENT_HOLDER, DONE, STRUCK, UNKNOWN, AnswerType, Release, Row, Submit
 

@@ -23,7 +23,8 @@ from daws.runtime.cluster.parcels import AskObjects, GiveObjects, Parcels
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.words import KeepFailure
 from daws.runtime.objects import ObjectSource
-from daws.runtime.ports import Outcome, StoreLink
+from daws.runtime.ports import StoreLink
+from daws.wire.ends import Outcome
 from daws.wire.messages import CancelTaken, MessageType, SubmissionTaken
 from daws.workers.system import wait_for_turns
 

@@ -38,10 +38,10 @@ from daws.runtime.cluster.sessions import (
 )
 from daws.runtime.cluster.words import NOBODY, TO_STORE, Count, Counted, KeepFailure, ToStore, in_use, session_of
 from daws.runtime.cluster.words import Ends as EndsWord
-from daws.runtime.ports import Outcome
 from daws.store.log import StoreSettings
 from daws.store.memory import MemoryStore
 from daws.strategy import format_strategy, parse_strategy
+from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
 from daws.wire.store import CLIENT_HOLDER, AnswerType, Owned, Release, RowType, Submit, Unheld, Watch, is_quiet
 from daws.wire.worker import Learn

@@ -13,7 +13,8 @@ from daws.model.task import NodeId
 from daws.runs.facts import FactType
 from daws.runs.notes import News
 from daws.runtime.crew import Crew
-from daws.runtime.ports import Counters, Outcome
+from daws.runtime.ports import Counters
+from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
 from daws.wire.store import SESSION_BITS as SESSION_BITS
 from daws.wire.store import session_of as session_of

@@ -24,7 +24,7 @@ from daws.runtime.cluster import joined, words
 from daws.runtime.cluster.joined import ENOUGH, FAREWELL_S, PACE_PER_NODE_S, JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.words import Ends
-from daws.runtime.ports import Outcome
+from daws.wire.ends import Outcome
 from daws.wire.store import CLIENT_HOLDER, DONE, REFUSED, STRUCK, UNKNOWN, Release, Submit
 from tests.unit.runtime.cluster.machines import free_port
 

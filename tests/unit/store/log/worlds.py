@@ -21,6 +21,7 @@ from daws.wire.store import (
     Clear,
     Create,
     DropPlace,
+    EnrolNode,
     Finish,
     Inspect,
     Lease,
@@ -38,7 +39,9 @@ from daws.wire.store import (
     Submit,
     Suspend,
     TakeOver,
+    TrimLog,
     Unready,
+    UseStrategy,
     Watch,
     outbox_key,
     shard_of,
@@ -86,11 +89,11 @@ def _row(rng: random.Random, task: int, number: int, tasks: int) -> Row:
     key = outbox_key(task, rng.randrange(3))
     kinds: list[Row] = [
         *[Finish(task, attempt, node, made(task, node))] * 6,
-        Finish(task, attempt, node, (), "bad"),
+        Finish(task, attempt, node, (), "bad", b"Bad()"),
         *[Satisfy(task, parent, node, made(parent, other))] * 6,
         *[Claim(task, other, move, node, why) for why in (MOVE, MOVE, ANNOUNCE, RETRY, REPLICATE)],
         Clear(node, (key,)),
-        Cancel(task, node, rng.choice(("", "bad"))),
+        Cancel(task, node, rng.choice(("", "bad")), rng.choice((-1, parent))),
         Unready(task, node, move, (parent,)),
         Remake(task, parent, node, NODES),
         Spawn(task, attempt, node, (spawned_id(task, attempt, number),)),
@@ -108,6 +111,9 @@ def _row(rng: random.Random, task: int, number: int, tasks: int) -> Row:
         TakeOver(rng.choice(NODES), node, 0, 3),
         Buried(rng.choice(NODES), node),
         *[Inspect(task), Locate(task), Owned(node), ReadLog(0)],
+        TrimLog(number // 8),
+        EnrolNode(b"%d" % rng.randrange(5)),
+        UseStrategy(rng.choice(("flds", "rlds")), rng.randrange(10)),
     ]
     return rng.choice(kinds)
 

@@ -29,12 +29,12 @@ from daws.runtime.cluster.noting import NO_NOTES, asked_by
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import is_function
 from daws.runtime.cluster.words import NOBODY, Count, Counted, Ends, KeepFailure, session_of
-from daws.runtime.ports import Outcome
 from daws.store.memory.record import is_held
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.notes import ENDED, FAILURES, FUNCTIONS, NOTES_SHARD
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.told import Seal, learn_stamps, seal_of
+from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, MessageType, NewTasks, Submission, SubmissionTaken
 from daws.wire.store import AnswerType, Committed, Estate, Finish, Leased, Owned
 from daws.wire.worker import Learn

@@ -6,8 +6,8 @@ from msgspec import msgpack
 
 from daws.core.events import NewStrategy
 from daws.runtime.cluster.words import Count, Counted, Depart, Ends, Learnt, Printed, Ran, Word
-from daws.runtime.ports import Outcome
 from daws.store.valkey.told import Runs, Seal
+from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
 
 EPOCH_S = 1_767_225_600

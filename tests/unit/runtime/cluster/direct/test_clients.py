@@ -13,10 +13,10 @@ from daws.runtime.cluster.direct.clients import ClientDesk
 from daws.runtime.cluster.direct.ends import UNNEEDED_MAX, BlamedTasks
 from daws.runtime.cluster.direct.words import Fresh
 from daws.runtime.cluster.direct.writing import write
-from daws.runtime.ports import Outcome
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.testing.build import object_at
+from daws.wire.ends import Outcome
 from daws.wire.store import AnswerType, Finish, Row, RowType, Submit, TakeOver, shard_of
 
 SHARDS = 4

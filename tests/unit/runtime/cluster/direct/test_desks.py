@@ -20,13 +20,13 @@ from daws.runtime.cluster.direct.members import NodeDesk
 from daws.runtime.cluster.direct.words import Batches
 from daws.runtime.cluster.words import SESSION_BITS, AskEnds, Forgotten, KeepFailure, OpenSessions
 from daws.runtime.cluster.words import Ends as Told
-from daws.runtime.ports import Outcome
 from daws.store.valkey import safety
 from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.looking import Looking
 from daws.store.valkey.notes import FAILURES, FUNCTIONS, ClusterNotes
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
+from daws.wire.ends import Outcome
 from daws.wire.store import CLIENT_HOLDER, Finish, Release, Submit
 from daws.wire.worker import Learn
 from tests.unit.runtime.cluster.machines import DEADLINE_S
