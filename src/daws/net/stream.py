@@ -85,15 +85,15 @@ class StreamDoor:
     The connection is closed when `serve` returns, or when it raises OSError or PeerError because of the peer.
     """
 
-    def __init__(self, bind: str, keys: Keys | None, hello: Hello, serve: Callable[[socket, Hello], None]) -> None:
+    def __init__(self, listener: ListeningSocket, hello: Hello, serve: Callable[[socket, Hello], None]) -> None:
         self._hello = hello
         self._serve = serve
         self._lock = Lock()
         self._visitors: set[socket] = set()
         self._stranger_count = 0
         self._is_closed = False
-        self._listener = ListeningSocket(bind, keys)
-        self.address = self._listener.address
+        self._listener = listener
+        self.address = listener.address
         Thread(target=self._accept, name="daws-streams", daemon=True).start()
 
     def close(self) -> None:
