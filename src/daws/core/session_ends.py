@@ -4,12 +4,14 @@ Ends that nodes have told are hints. Each task is told of once: a future keeps i
 has forgotten something says later.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from daws.core.session_events import TaskEnd, TasksEnded
+from daws.core.session_events import TasksEnded
 from daws.model.states import CANCELLED as CANCELLED_STATE
 from daws.model.states import DONE, FAILED
 from daws.model.task import Input
+from daws.wire.ends import Outcome
 from daws.wire.store import (
     CANCELLED,
     LOG_END,
@@ -30,17 +32,45 @@ if TYPE_CHECKING:
     from daws.core.session import SessionCore
 
 
+READ_NS = 20_000_000
+READ_NS_MAX = 200_000_000
+"""So often the logs are read while there are tasks that have not ended: the shorter time if only the logs tell of ends,
+the longer one if nodes or the server of the store tell of all of them before."""
+FALLEN_MAX = 4096
+"""So many tasks that have not ended well are remembered, for those that need them and are written once more."""
+NOT_PENDING = 0
+"""What `pop` answers for a task that is not among the pending ones; these have the value None."""
+
+
+def forgotten(parent: int) -> str:
+    return f"task {parent}, which it needs, is not in the store any more: its client was killed before that was safe"
+
+
 class SessionEnds:
     """Which tasks have not ended, as far as the client knows, and how far the logs were read."""
 
-    __slots__ = ("_ended", "_looked_up", "_read_to", "_verified", "pending")
+    __slots__ = (
+        "_ended",
+        "_fallen",
+        "_has_news",
+        "_looked_up",
+        "_read_every_ns",
+        "_read_to",
+        "_verified",
+        "pending",
+        "read_at_ns",
+    )
 
     def __init__(self, shard_count: int) -> None:
         self.pending: dict[int, None] = {}
         self._read_to = [0] * shard_count
         self._looked_up: dict[int, None] = {}  # tasks that have ended, and are asked how, or what they have made
         self._verified: dict[int, None] = {}  # tasks that the store may have lost
-        self._ended: list[TaskEnd] = []
+        self._ended: list[Outcome] = []
+        self._fallen: dict[int, tuple[int, str]] = {}  # tasks that did not end well: their states and errors
+        self._has_news = False  # the logs told of an end that nobody else had told
+        self._read_every_ns = READ_NS
+        self.read_at_ns = 0
 
     def expect(self, task: int) -> None:
         self.pending[task] = None
@@ -56,8 +86,11 @@ class SessionEnds:
         self._looked_up.clear()
         self._verified.clear()
 
-    def read(self, core: "SessionCore") -> None:
-        """Ask for the ends since the last time."""
+    def read(self, core: "SessionCore", now_ns: int) -> None:
+        """Ask for the ends since the last time, less often while others tell of all ends."""
+        self._read_every_ns = READ_NS if self._has_news else min(2 * self._read_every_ns, READ_NS_MAX)
+        self._has_news = False
+        self.read_at_ns = now_ns + self._read_every_ns
         for shard, start in enumerate(self._read_to):
             core.calls.ask_once(shard, ReadLog(start, session=core.session))
 
@@ -78,6 +111,7 @@ class SessionEnds:
         for one in answer.rows:
             task, state, error = (one, DONE, "") if isinstance(one, int) else one[:3]
             if task in self.pending and task not in self._looked_up:
+                self._has_news = True
                 if state == DONE:
                     self.find(core, task)
                 else:
@@ -128,13 +162,31 @@ class SessionEnds:
         self._looked_up.pop(task, None)
         if task in self.pending:
             del self.pending[task]
-            self._ended.append(TaskEnd(task, state, error, outputs))
+            if state != DONE:
+                self._note_fallen(task, state, error)
+            self._ended.append(Outcome(task, outputs, 0 if state == DONE else state, error))
 
-    def hear(self, core: "SessionCore", ends: tuple[TaskEnd, ...]) -> None:
+    def hear(self, core: "SessionCore", ends: Sequence[Outcome]) -> None:
+        """Take ends that nodes or the server of the store have told. They may say more than the logs do."""
+        ended, looked_up, forget = self.pending.pop, self._looked_up.pop, core.cancels.ended
         for one in ends:
-            self.over(core, one.task, one.state, one.error, one.outputs)
+            forget(one.task)
+            looked_up(one.task, None)
+            if ended(one.task, NOT_PENDING) is None:
+                self._ended.append(one)
+                if one.state:
+                    self._note_fallen(one.task, one.state, one.error)
+
+    def _note_fallen(self, task: int, state: int, error: str) -> None:
+        self._fallen[task] = state, error
+        if len(self._fallen) > FALLEN_MAX:
+            del self._fallen[next(iter(self._fallen))]
+
+    def fate_of(self, parent: int) -> str:
+        """The error of tasks that need a task which the store does not know: empty if that one was cancelled."""
+        return self._fallen.get(parent, (FAILED, forgotten(parent)))[1]
 
     def flush(self, core: "SessionCore") -> None:
         if self._ended:
-            core.out.append(TasksEnded(tuple(self._ended)))
-            self._ended.clear()
+            core.out.append(TasksEnded(self._ended))
+            self._ended = []

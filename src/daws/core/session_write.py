@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from daws.core.session_ends import forgotten
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, WAITING
@@ -44,13 +45,15 @@ NOBODY: NodeId = -1
 
 
 class _Growing:
-    """A task with parents in other shards, while these are told. `left`: parents of which the answer is yet to come."""
+    """A task with parents in other shards, while these are told. `left`: parents of which the answer is yet to come.
+    `is_repeated`: another client, or this one before a failover, may have told some of them."""
 
-    __slots__ = ("left", "row")
+    __slots__ = ("is_repeated", "left", "row")
 
-    def __init__(self, row: Submit) -> None:
+    def __init__(self, row: Submit, is_repeated: bool = False) -> None:
         self.row = row
         self.left = set(row.parents)
+        self.is_repeated = is_repeated
 
 
 class Writing:
@@ -107,15 +110,15 @@ class Writing:
             core.ask(task, Release(task, CLIENT_HOLDER))
 
     def send_early(self, core: "SessionCore") -> None:
-        """On each tick: what came too early, or had no node to own it."""
+        """Send what came too early, or had no node to own it: on each tick, and when there are other members."""
+        if not core.members:
+            return
         early, self._early = self._early, []
         for row in early:
             if isinstance(row, Submit):
                 self._write(core, row)
-            elif isinstance(row, Open):
-                core.ask(row.task, Open(row.task, core.node_for(row.task)))
-            elif isinstance(row, Satisfy):
-                core.ask(row.task, replace(row, node=core.node_for(row.task)))
+            elif isinstance(row, Open | Satisfy):
+                self._ask_owned(core, row)
             else:
                 assert isinstance(row, Register)
                 self._tell_parent(core, row.task, row.child)
@@ -131,7 +134,7 @@ class Writing:
         task = row.spec.id
         if task not in self.unwritten:
             self._expect(row)
-            self._growing[task] = _Growing(row)
+            self._growing[task] = _Growing(row, True)
             self._register(core, self._growing[task])
 
     # -- one task ------------------------------------------------------------------------------------------------------
@@ -206,7 +209,7 @@ class Writing:
         if task not in self._growing:  # said again after a failover
             submit = Submit(row.spec, row.parents, NOBODY)
             self._expect(submit)
-            self._growing[task] = _Growing(submit)
+            self._growing[task] = _Growing(submit, True)
         self._register(core, self._growing[task])
 
     def _register(self, core: "SessionCore", growing: _Growing) -> None:
@@ -214,7 +217,16 @@ class Writing:
         for parent in growing.left:
             self._tell_parent(core, parent, task)
         if not growing.left:
-            core.ask(task, Open(task, core.node_for(task, growing.row)))
+            self._ask_owned(core, Open(task, NOBODY))
+
+    def _ask_owned(self, core: "SessionCore", row: Open | Satisfy) -> None:
+        """Send a row that may make its task ready, with a node that owns it then. Without nodes it waits for one."""
+        growing = self._growing.get(row.task)
+        node = core.node_for(row.task, None if growing is None else growing.row)
+        if node == NOBODY:
+            self._early.append(row)
+        else:
+            core.ask(row.task, replace(row, node=node))
 
     def _tell_parent(self, core: "SessionCore", parent: int, child: int) -> None:
         if parent in self.unwritten:
@@ -228,8 +240,7 @@ class Writing:
         is_sure = (row.task, row.child) in self._sure
         self._sure.discard((row.task, row.child))
         if isinstance(answer, Available):
-            node = core.node_for(row.child)
-            core.ask(row.child, Satisfy(row.child, row.task, node, answer.inputs))
+            self._ask_owned(core, Satisfy(row.child, row.task, NOBODY, answer.inputs))
         elif answer == UNKNOWN and not is_sure:
             self._early.append(row)
             return
@@ -243,7 +254,7 @@ class Writing:
         if growing is not None and row.task in growing.left:
             growing.left.discard(row.task)
             if not growing.left:
-                core.ask(row.child, Open(row.child, core.node_for(row.child, growing.row)))
+                self._ask_owned(core, Open(row.child, NOBODY))
 
     def _doom(self, core: "SessionCore", row: Register, answer: AnswerType) -> None:
         """A parent has failed, was cancelled, or is not there any more: the task ends like that."""
@@ -254,7 +265,7 @@ class Writing:
         if answer == CANCELLED:
             error = ""
         else:
-            error = _forgotten(row.task)
+            error = core.ends.fate_of(row.task)
         self._end_as(core, row.child, error)
 
     def _end_as(self, core: "SessionCore", task: int, error: str) -> None:
@@ -275,8 +286,8 @@ class Writing:
         """What became of a task: by what its children fail, and whether its owner may not have heard of it."""
         parent = self._orphans.pop(row.task, None)
         if parent is not None and isinstance(answer, Story) and answer.state == WAITING:
-            self._end_as(core, row.task, _forgotten(parent))
-        error = answer.error if isinstance(answer, Story) else _forgotten(row.task)
+            self._end_as(core, row.task, core.ends.fate_of(parent))
+        error = answer.error if isinstance(answer, Story) else core.ends.fate_of(row.task)
         for child in self._causes.pop(row.task, ()):
             self._end_as(core, child, error)
         submit = self._doubted.pop(row.task, None)
@@ -285,8 +296,11 @@ class Writing:
         if answer.state == READY and answer.owner == submit.node and not answer.move and not answer.attempt:
             core.hand_outs.add(submit.node, Ready(submit.spec, 0, 0, (), AGAIN))
 
-    def on_satisfy(self, core: "SessionCore", row: Satisfy | Open, answer: AnswerType) -> None:
+    def on_satisfy(self, core: "SessionCore", row: Satisfy | Open, answer: AnswerType, again: bool) -> None:
         if isinstance(answer, Ready):
+            growing = self._growing.get(row.task)
+            if again or growing is None or growing.is_repeated:  # its owner may have told its last edge as well
+                answer = replace(answer, mode=answer.mode | AGAIN)
             core.hand_outs.add(row.node, answer)
         elif answer in (STRUCK, UNKNOWN):
             self._early.append(row)
@@ -296,18 +310,14 @@ class Writing:
 
     def on_release(self, core: "SessionCore", row: Release, answer: AnswerType) -> None:
         if isinstance(answer, Unheld):
-            core.letting_go.add(row.task, answer.places, core.members, core.out)
+            core.letting_go.add(row.task, answer.places, core.members)
         else:
             core.letting_go.gone(row.task)
-
-
-def _forgotten(parent: int) -> str:
-    return f"task {parent}, which it needs, is not in the store any more: its client was killed before that was safe"
 
 
 def _refusal(row: Submit | Create, answer: AnswerType) -> tuple[int, str]:
     if answer == CANCELLED:
         return STATE_CANCELLED, ""
     if answer == UNKNOWN and row.parents:
-        return STATE_FAILED, _forgotten(row.parents[0])
+        return STATE_FAILED, forgotten(row.parents[0])
     return STATE_FAILED, f"the store has refused task {row.spec.id}: what it needs is gone"

@@ -364,7 +364,7 @@ class SessionUser:
 
     def _on_ended(self, client: Client, effect: TasksEnded) -> None:
         for end in effect.ends:
-            if end.state and not self._is_leaving and self.plan.let_go and self._rng.below(4):
+            if not self._is_leaving and self.plan.let_go and self._rng.below(4):
                 task = end.task
                 self._at(self._rng.below(200 * MS), lambda task=task: self._let_go(client, task))
 

@@ -10,23 +10,25 @@ from daws.core.session import CLOSED, GAP, HANDLERS, OPEN, SessionCore
 from daws.core.session_events import (
     CloseAsked,
     EndsHeard,
+    FunctionsUnneeded,
+    MembersHeard,
     Reconnected,
     SessionClosed,
     SessionEvent,
     SessionOpened,
     SessionRefused,
-    TaskEnd,
     TasksCancelled,
     TasksEnded,
     TasksLetGo,
     TasksSubmitted,
 )
 from daws.model.cluster import Members
-from daws.model.states import CANCELLED, DONE
-from daws.model.task import AGAIN, TaskSpec
+from daws.model.states import CANCELLED
+from daws.model.task import AGAIN, SUSPECT, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.testing import members_of
+from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, Submission, SubmissionTaken
 from daws.wire.store import SESSION_BITS, TO_SWEEP, UNDERWAY, Cancel, Finish, Release, Submit
 
@@ -111,7 +113,7 @@ def handed(found: Sequence[Any]) -> list[int]:
     return [ready.spec.id for _, one in sent(Submission, found) for ready in one.tasks]
 
 
-def ends(found: Sequence[Any]) -> list[TaskEnd]:
+def ends(found: Sequence[Any]) -> list[Outcome]:
     return [end for one in of(TasksEnded, found) for end in one.ends]
 
 
@@ -153,8 +155,8 @@ def test_ends_are_read_from_the_log_and_told_once():
     harness = Harness()
     harness.submit(BASE, BASE + 1)
     harness.finish(BASE)
-    assert [(end.task, end.state, end.outputs[0][0]) for end in ends(harness.tick())] == [(BASE, DONE, BASE)]
-    harness.step(EndsHeard((TaskEnd(BASE, DONE), TaskEnd(BASE + 1, DONE))))
+    assert [(end.task, end.state, end.outputs[0][0]) for end in ends(harness.tick())] == [(BASE, 0, BASE)]
+    harness.step(EndsHeard((Outcome(BASE), Outcome(BASE + 1))))
     harness.finish(BASE + 1)
     assert ends(harness.tick(3)) == [] and len(ends(harness.seen)) == 2
 
@@ -166,7 +168,7 @@ def test_a_call_that_was_not_answered_is_repeated_and_its_task_handed_out_with_c
     harness.lost = False
     found = harness.tick()
     ((_, message),) = sent(Submission, found)
-    assert handed(found) == [BASE] and message.tasks[0].mode == AGAIN
+    assert handed(found) == [BASE] and message.tasks[0].mode == AGAIN | SUSPECT
 
 
 def test_what_was_not_answered_is_sent_at_once_on_a_new_link():
@@ -223,7 +225,7 @@ def test_another_client_goes_on_with_a_session_that_was_kept():
     third = Harness(first.store, b"nonce-3", name="mine")
     (opened,) = of(SessionOpened, third.seen)
     assert opened.tasks == ((BASE, 1), (BASE + 1, 1)) and opened.next_task == BASE + 3 + GAP
-    assert [(end.task, end.state) for end in ends(third.seen)] == [(BASE, DONE)]
+    assert [(end.task, end.state) for end in ends(third.seen)] == [(BASE, 0)]
     assert sorted(handed(third.seen)) == [BASE + 1, BASE + 2], "their owners may not have heard of them"
 
 
@@ -286,6 +288,9 @@ def test_a_client_that_was_replaced_hears_of_it():
 
 
 def test_every_event_of_a_session_has_a_handler():
-    mine = {TasksSubmitted, TasksCancelled, TasksLetGo, EndsHeard, Reconnected, CloseAsked}
+    mine = {
+        *(TasksSubmitted, TasksCancelled, TasksLetGo, EndsHeard, MembersHeard),
+        *(FunctionsUnneeded, Reconnected, CloseAsked),
+    }
     shared = {Started, TimerFired, StoreAnswered, CallFine, CallsSafe, StoreChanged, SubmissionTaken, CancelTaken}
     assert set(HANDLERS) == mine | shared
