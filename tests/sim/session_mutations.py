@@ -3,6 +3,12 @@
 from tests.sim.mutations import Mutant
 
 SESSION_MUTANTS = (
+    # -- 2. moving is claiming ----------------------------------------------------------------------------------------
+    Mutant(
+        "a hand-out of a client that was replaced is taken however late it comes", 2, "core/claims.py",
+        "    known = core.transfer.given_up\n",
+        "    known = {}\n",
+    ),
     # -- 4. death: clients that are gone ------------------------------------------------------------------------------
     Mutant(
         "a client does not renew the lease of its session", 4, "core/session.py",
@@ -63,8 +69,13 @@ SESSION_MUTANTS = (
     ),
     Mutant(
         "a parent that is done gives nothing to a new task", 7, "core/session_write.py",
-        "            core.ask(row.child, Satisfy(row.child, row.task, node, answer.inputs))\n",
-        "            pass\n",
+        "                growing.made[row.task] = answer.inputs\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "a new task may be open before it has what its parents have made", 7, "core/session_write.py",
+        "                growing.made[row.task] = answer.inputs\n",
+        "                core.ask(row.child, Satisfy(row.child, row.task, core.node_for(row.child), answer.inputs))\n",
     ),
     Mutant(
         "a new task is opened before all its parents know of it", 7, "core/session_write.py",
@@ -114,6 +125,11 @@ SESSION_MUTANTS = (
         "                    self.over(core, task, state)\n",
     ),
     Mutant(
+        "a late answer about the end of a log hides ends", 10, "core/session_ends.py",
+        "            if core.finding.begins_with(shard):",
+        "            if True:",
+    ),
+    Mutant(
         "a client detaches while tasks are on their way", 10, "core/session.py",
         "        elif self.phase == DETACHING and self._is_written and self.calls.is_safe:\n",
         "        elif self.phase == DETACHING:\n",
@@ -123,6 +139,11 @@ SESSION_MUTANTS = (
         "a client forgets what was acknowledged", 11, "core/session_calls.py",
         "            self._keep(token, shard, rows, answers)\n",
         "            pass\n",
+    ),
+    Mutant(
+        "a task is given up whose parent is to be written once more", 11, "core/session_write.py",
+        "self._was_sure(row.task, row.child) and row.task not in self.unwritten\n",
+        "self._was_sure(row.task, row.child)\n",
     ),
     Mutant(
         "a session is used before it is safe", 11, "core/session.py",

@@ -23,6 +23,7 @@ from daws.wire.store import (
     Locate,
     ReadLog,
     Row,
+    Satisfy,
     Watch,
 )
 
@@ -90,8 +91,13 @@ class SessionCalls:
         """Let rows leave that nothing has to come before."""
         for shard in [shard for shard in self._waiting if shard not in self._resending]:
             rows = self._waiting.pop(shard)
-            for start in range(0, len(rows), ROWS_PER_CALL):
-                self._send(shard, rows[start : start + ROWS_PER_CALL], False, now_ns, out)
+            start = 0
+            while start < len(rows):
+                end = start + ROWS_PER_CALL
+                while end < len(rows) and type(rows[end - 1]) is Satisfy:
+                    end += 1  # the row that opens its task may follow, and must not come without it
+                self._send(shard, rows[start:end], False, now_ns, out)
+                start = end
 
     def _send(self, shard: int, rows: list[Row], again: bool, now_ns: int, out: list[SessionEffect]) -> None:
         self.token += 1

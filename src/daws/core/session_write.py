@@ -15,7 +15,7 @@ from daws.core.session_ends import forgotten
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, WAITING
-from daws.model.task import AGAIN, NodeId, Ready
+from daws.model.task import AGAIN, Input, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
     CLIENT_HOLDER,
@@ -46,13 +46,15 @@ NOBODY: NodeId = -1
 
 class _Growing:
     """A task with parents in other shards, while these are told. `left`: parents of which the answer is yet to come.
-    `is_repeated`: another client, or this one before a failover, may have told some of them."""
+    `made`: objects of the parents that are done. `is_repeated`: another client, or this one before a failover, may have
+    told some of them."""
 
-    __slots__ = ("is_repeated", "left", "row")
+    __slots__ = ("is_repeated", "left", "made", "row")
 
     def __init__(self, row: Submit, is_repeated: bool = False) -> None:
         self.row = row
         self.left = set(row.parents)
+        self.made: dict[int, tuple[Input, ...]] = {}
         self.is_repeated = is_repeated
 
 
@@ -175,8 +177,7 @@ class Writing:
 
     def on_submit(self, core: "SessionCore", row: Submit, answer: AnswerType, again: bool) -> None:
         task = row.spec.id
-        is_sure = (task, task) in self._sure
-        self._sure.discard((task, task))
+        is_sure = self._was_sure(task, task) and self.unwritten.keys().isdisjoint(row.parents)
         if answer.__class__ is int:
             if answer == STRUCK or (answer == UNKNOWN and not is_sure):
                 if core.takes_tasks:
@@ -220,13 +221,17 @@ class Writing:
             self._ask_owned(core, Open(task, NOBODY))
 
     def _ask_owned(self, core: "SessionCore", row: Open | Satisfy) -> None:
-        """Send a row that may make its task ready, with a node that owns it then. Without nodes it waits for one."""
+        """Send a row that may make its task ready, with a node that owns it then. Without nodes it waits for one. What
+        parents have made goes before the row that opens the task, in the same call: if a client dies between the two,
+        no other one knows that the task still waits for these parents."""
         growing = self._growing.get(row.task)
         node = core.node_for(row.task, None if growing is None else growing.row)
         if node == NOBODY:
             self._early.append(row)
-        else:
-            core.ask(row.task, replace(row, node=node))
+            return
+        for parent, made in growing.made.items() if growing is not None else ():
+            core.ask(row.task, Satisfy(row.task, parent, node, made))
+        core.ask(row.task, replace(row, node=node))
 
     def _tell_parent(self, core: "SessionCore", parent: int, child: int) -> None:
         if parent in self.unwritten:
@@ -235,12 +240,20 @@ class Writing:
             self._sure.add((parent, child))  # if it is not in the store now, it never will be
         core.ask(parent, Register(parent, child))
 
+    def _was_sure(self, parent: int, child: int) -> bool:
+        """Was the parent written when the child was told of? It may have to be written once more since."""
+        is_sure = (parent, child) in self._sure
+        self._sure.discard((parent, child))
+        return is_sure
+
     def on_register(self, core: "SessionCore", row: Register, answer: AnswerType) -> None:
         growing = self._growing.get(row.child)
-        is_sure = (row.task, row.child) in self._sure
-        self._sure.discard((row.task, row.child))
+        is_sure = self._was_sure(row.task, row.child) and row.task not in self.unwritten
         if isinstance(answer, Available):
-            self._ask_owned(core, Satisfy(row.child, row.task, NOBODY, answer.inputs))
+            if growing is not None and row.task in growing.left:
+                growing.made[row.task] = answer.inputs
+            else:
+                self._ask_owned(core, Satisfy(row.child, row.task, NOBODY, answer.inputs))
         elif answer == UNKNOWN and not is_sure:
             self._early.append(row)
             return
@@ -297,13 +310,14 @@ class Writing:
             core.hand_outs.add(submit.node, Ready(submit.spec, 0, 0, (), AGAIN))
 
     def on_satisfy(self, core: "SessionCore", row: Satisfy | Open, answer: AnswerType, again: bool) -> None:
+        growing = self._growing.get(row.task)
         if isinstance(answer, Ready):
-            growing = self._growing.get(row.task)
             if again or growing is None or growing.is_repeated:  # its owner may have told its last edge as well
                 answer = replace(answer, mode=answer.mode | AGAIN)
             core.hand_outs.add(row.node, answer)
         elif answer in (STRUCK, UNKNOWN):
-            self._early.append(row)
+            if growing is None or isinstance(row, Open):  # else the row that opens the task comes with it once more
+                self._early.append(row)
             return
         if isinstance(row, Open):
             self._written(row.task)

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import pytest
+
 from daws.core.effects import CallStore, Send, SetTimer
 from daws.core.events import CallFine, CallsSafe, Started, StoreAnswered, StoreChanged, TimerFired
 from daws.core.node import NodeConfig
 from daws.core.session import CLOSED, GAP, HANDLERS, OPEN, SessionCore
+from daws.core.session_calls import ROWS_PER_CALL, SessionCalls
 from daws.core.session_events import (
     CloseAsked,
     EndsHeard,
@@ -23,14 +26,25 @@ from daws.core.session_events import (
     TasksSubmitted,
 )
 from daws.model.cluster import Members
-from daws.model.states import CANCELLED
+from daws.model.states import CANCELLED, WAITING
 from daws.model.task import AGAIN, SUSPECT, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.testing import members_of
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, Submission, SubmissionTaken
-from daws.wire.store import SESSION_BITS, TO_SWEEP, UNDERWAY, Cancel, Finish, Release, Submit
+from daws.wire.store import (
+    SESSION_BITS,
+    TO_SWEEP,
+    UNDERWAY,
+    Cancel,
+    Finish,
+    Open,
+    Register,
+    Release,
+    Satisfy,
+    Submit,
+)
 
 MEMBERS = members_of(2)
 BASE = 1 << SESSION_BITS
@@ -39,7 +53,8 @@ T = TypeVar("T")
 
 
 class Harness:
-    """One client, a store that answers at once unless answers are `lost`, and what the client wants done."""
+    """One client, a store that answers at once, and what the client wants done. No call reaches the store while calls
+    are `lost`, or those with rows, or kinds of rows, that are `mute`."""
 
     def __init__(
         self, store: MemoryStore | None = None, nonce: bytes = b"nonce-1", now_ns: int = 0, **more: Any
@@ -51,6 +66,7 @@ class Harness:
         self.now_ns = now_ns
         self.seen: list[Any] = []
         self.lost = False
+        self.mute: tuple[Any, ...] = ()
         self.tokens: list[int] = []
         self.store.join(MEMBERS.infos, now_ns)
         self.step(Started(Members(1, MEMBERS.infos)))
@@ -63,7 +79,9 @@ class Harness:
             out: list[Any] = []
             self.core.step(self.now_ns, todo, out)
             todo = []
-            for call in of(CallStore, out) if not self.lost else ():
+            for call in of(CallStore, out):
+                if self.lost or any(row in self.mute or type(row) in self.mute for row in call.rows):
+                    continue
                 answers = self.store.apply(call.shard, call.rows, self.now_ns)
                 self.tokens.append(call.token)
                 fine = answers.count(None) == len(answers)
@@ -98,7 +116,7 @@ class Harness:
         return record
 
     def all_is_safe(self) -> None:
-        self.step(CallsSafe(0, tuple(self.tokens)))
+        self.step(*[CallsSafe(shard, tuple(self.tokens)) for shard in range(self.store.shard_count)])
 
 
 def of(kind: type[T], found: Sequence[Any]) -> list[T]:
@@ -149,6 +167,31 @@ def test_parents_in_other_shards_are_told_before_a_task_can_run():
     harness.submit(BASE + 1)
     assert handed(harness.submit(far + 1, parents=(BASE + 1, far))) == []
     assert harness.record(far + 1).edges == (BASE + 1, far)
+
+
+def test_what_parents_have_made_comes_in_the_call_that_opens_a_task():
+    """Else a client may die after the task is open and before it has the objects of its parents."""
+    harness = Harness(shards=3)
+    far, near = BASE + 64, BASE + 65
+    harness.submit(BASE, near)
+    harness.finish(BASE)
+    harness.mute = (Register(near, far + 2),)
+    harness.submit(far + 2, parents=(near, BASE))
+    harness.mute = ()
+    (call,) = [one for one in of(CallStore, harness.tick()) if any(isinstance(row, Open) for row in one.rows)]
+    assert [type(row) for row in call.rows if isinstance(row, Satisfy | Open)] == [Satisfy, Open]
+    assert harness.record(far + 2).edges == (near,)
+
+
+def test_a_call_is_not_cut_between_the_objects_of_parents_and_the_row_that_opens_a_task():
+    calls = SessionCalls(False, 0)
+    out: list[Any] = []
+    for task in range(ROWS_PER_CALL):
+        calls.ask(0, Open(task, 0))
+    calls.ask(0, Open(ROWS_PER_CALL, 0))
+    calls._waiting[0][ROWS_PER_CALL - 2 : ROWS_PER_CALL] = [Satisfy(5, 1, 0), Satisfy(5, 2, 0)]
+    calls.flush(0, out)
+    assert [len(call.rows) for call in out] == [ROWS_PER_CALL + 1]
 
 
 def test_ends_are_read_from_the_log_and_told_once():
@@ -277,6 +320,37 @@ def test_what_a_failover_has_lost_is_sent_again_until_it_is_safe():
     harness.store.shards[0].records.clear()
     harness.step(StoreChanged(0))
     assert harness.store.record(BASE) is None, "the store has said that it cannot be lost any more"
+
+
+@pytest.mark.parametrize("far", [BASE + 1, BASE + 64], ids=["same shard", "another shard"])
+def test_a_parent_that_a_failover_has_lost_is_written_once_more_before_its_children_are_given_up(far):
+    """The node that was to own it has died meanwhile, so it needs another one first."""
+    harness = Harness(replicated=True, shards=2)
+    harness.all_is_safe()
+    harness.submit(BASE)
+    harness.mute = (Submit, Register) if far == BASE + 1 else (Register,)
+    harness.submit(far, parents=(BASE,))
+    harness.mute = ()
+    owner = harness.record(BASE).owner
+    harness.store.shards[0].dead.add(owner)
+    harness.store.shards[0].records.clear()
+    harness.step(StoreChanged(0))
+    left = tuple([info for info in MEMBERS.infos if info.id != owner])
+    found = harness.step(MembersHeard(Members(2, left)))
+    assert handed(found) == [BASE] and harness.record(far).state == WAITING
+    assert not ends(harness.seen) and not sent(CancelOrder, harness.seen)
+
+
+def test_an_answer_about_the_end_of_the_log_that_is_late_hides_no_end():
+    harness = Harness(replicated=True, shards=2)
+    harness.lost = True
+    harness.all_is_safe()
+    harness.lost = False
+    harness.step(StoreChanged(1))
+    assert of(SessionOpened, harness.seen), "both shards were asked anew"
+    harness.submit(BASE)
+    harness.finish(BASE)
+    assert [end.task for end in ends(harness.tick(2))] == [BASE]
 
 
 def test_a_client_that_was_replaced_hears_of_it():
