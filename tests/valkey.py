@@ -15,7 +15,7 @@ from typing import Any
 import hiredis
 import pytest
 
-from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Fetch, Heads, Length, Range, Scan, Tail
+from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Fetch, Heads, Range, Scan, Tail, Trim
 from daws.store.valkey.cells import STAMP_BYTES
 
 _READY_S = 20.0
@@ -208,6 +208,7 @@ class ShardInMemory:
     def __init__(self) -> None:
         self.cells: dict[bytes, bytes] = {}
         self.log: list[bytes] = []
+        self.trimmed = 0
         self.callers: dict[bytes, int] = {}
         self.asked: list[Any] = []
         self.before: Callable[[], None] | None = None  # happens just before the next commit
@@ -217,15 +218,20 @@ class ShardInMemory:
         if isinstance(request, Fetch):
             return [self.cells.get(_in_bytes(name)) for name in request.names]
         if isinstance(request, Tail):
-            return self.log[request.start : request.start + request.count]
+            gone = max(self.trimmed - 1, 0)
+            low = max(request.start - gone, 0)
+            return [self.trimmed, gone + len(self.log), self.log[low : low + request.count]]
+        if isinstance(request, Trim):
+            gone = max(self.trimmed - 1, 0)
+            self.trimmed = max(self.trimmed, min(request.before, gone + len(self.log)))
+            del self.log[: max(self.trimmed - 1, 0) - gone]
+            return self.trimmed
         if isinstance(request, Scan):
             found = [(name, cell) for name, cell in self.cells.items() if name.isdigit() and request.node in cell]
             return [b"0", [part for pair in found for part in pair]]
         if isinstance(request, Heads):
             named = [head for name, cell in self.cells.items() if name.isdigit() for head in _heads(cell)]
             return [b"0", [*dict.fromkeys(named)]]
-        if isinstance(request, Length):
-            return len(self.log)
         if isinstance(request, Range):
             numbered = [(name, cell) for name, cell in self.cells.items() if name.isdigit() and len(cell) > STAMP_BYTES]
             return [b"0", [part for pair in numbered for part in pair]]

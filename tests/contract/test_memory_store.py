@@ -29,12 +29,14 @@ def snapshot(store: MemoryStore) -> object:
             list(shard.log),
             set(shard.dead),
             set(shard.closed),
+            shard.trimmed,
         )
         for shard in store.shards
     ]
     sessions = dict(store.sessions), store.session_count
-    nodes = dict(store.leases), dict(store.infos), dict(store.orphans), set(store.buried), store.members.version
-    return shards, sessions, nodes
+    nodes = dict(store.leases), dict(store.infos), dict(store.orphans), set(store.buried), store.members, store.strategy
+    numbers = dict(store.enrolled), store.node_count, store.strategy_since
+    return shards, sessions, nodes, numbers
 
 
 class TestPlain(StoreContract):

@@ -43,7 +43,7 @@ MORE = 40
 TABLE = Path(__file__).with_name("mutant_seeds.json")
 """Which seeds noticed which mutant, the quickest first."""
 MUTANTS = tuple(sorted((*OTHER_MUTANTS, *SESSION_MUTANTS), key=lambda one: one.rule))
-OF_SESSIONS = ("core/session.py", "core/session_", "store/memory/sessions.py")
+OF_SESSIONS = ("core/session.py", "core/session_", "store/memory/sessions.py", "store/memory/reading.py")
 """Modules that only the seeds of sessions need."""
 SOURCE = Path(__file__).parents[2] / "src" / "daws"
 

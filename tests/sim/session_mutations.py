@@ -130,6 +130,16 @@ SESSION_MUTANTS = (
         "            if True:",
     ),
     Mutant(
+        "a client does not care for commits that were dropped", 10, "core/session_ends.py",
+        "        if answer.trimmed:\n",
+        "        if answer.trimmed < 0:\n",
+    ),
+    Mutant(
+        "a reader that comes late does not hear what it has missed", 10, "store/memory/reading.py",
+        "    return wire.Log(start + len(rows), found, start - row.start)\n",
+        "    return wire.Log(start + len(rows), found)\n",
+    ),
+    Mutant(
         "a client detaches while tasks are on their way", 10, "core/session.py",
         "        elif self.phase == DETACHING and self._is_written and self.calls.is_safe:\n",
         "        elif self.phase == DETACHING:\n",

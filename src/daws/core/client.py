@@ -234,7 +234,7 @@ class ClientCore:
                 # Its log may have lost what was read, and have it again in another order.
                 self.read_to[event.shard] = 0
                 self.reading = {token: shard for token, shard in self.reading.items() if shard != event.shard}
-                self.members = Members(0, self.members.infos)
+                self.members = Members(0, self.members.infos, self.members.strategy)
             elif isinstance(event, CancelTaken):
                 self.cancels.pop(event.batch, None)
 

@@ -84,6 +84,10 @@ class FetchObjects(Effect, frozen=True):
     wanted: tuple[Transfer, ...]
 
 
+class FetchAgain(Effect, frozen=True):
+    """The members are known now: the answer to PlaceUnknown."""
+
+
 class DropObject(Effect, frozen=True):
     """The bytes of this object are not needed here any more."""
 
@@ -112,6 +116,7 @@ EffectType = (
     | CallStore
     | SetTimer
     | FetchObjects
+    | FetchAgain
     | DropObject
     | Restart
     | Left

@@ -104,6 +104,11 @@ class ObjectsFetched(Event, frozen=True):
     failed: tuple[Transfer, ...] = ()
 
 
+class PlaceUnknown(Event, frozen=True):
+    """A run needs an object of a node that is no member as far as this node knows: the node may have died, or may have
+    joined lately. Answered by FetchAgain when the store has said who is a member."""
+
+
 class ObjectsLost(Event, frozen=True):
     """Files of objects turned out to be damaged, or gone: they are not here any more."""
 
@@ -173,6 +178,7 @@ EventType = (
     | RunWaits
     | ObjectsPut
     | ObjectsFetched
+    | PlaceUnknown
     | ObjectsLost
     | StoreAnswered
     | CallFine

@@ -78,7 +78,7 @@ def on_store_changed(core: NodeCore, event: StoreChanged) -> None:
     shard = event.shard
     if shard == 0 and core.leaving is None:
         # It may have gone back to earlier members, count on from there, and not know this node.
-        core.take_members(Members(0, core.members.infos))
+        core.take_members(Members(0, core.members.infos, core.members.strategy))
         ask_shard(core, shard, Lease(core.node, 0, core.info, asked_ns=core.now_ns))
     forget_moves(core)
     before = keeping.resending.get(shard)

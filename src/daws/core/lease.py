@@ -16,9 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from daws.core.config import Phase
-from daws.core.effects import TICK, SetTimer
+from daws.core.effects import TICK, FetchAgain, SetTimer
 from daws.core.empty import same
-from daws.core.events import Started
+from daws.core.events import PlaceUnknown, Started
 from daws.core.fetching import look_again
 from daws.core.handlers import fires, handles
 from daws.core.membership import forget_leavers
@@ -34,6 +34,9 @@ from daws.wire.store import MEMBERSHIP_SHARD, AnswerType, Buried, Estate, Lease,
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
+
+NO_VERSION = -1
+"""Replaces the version of the members in a Watch that the driver has asked for: its answer has them in any case."""
 
 
 @handles(Started)
@@ -123,6 +126,13 @@ def on_watch_answer(core: NodeCore, row: Watch, answer: AnswerType) -> None:
     if answer.members is not None and answer.members.version > core.members.version:
         _take_members(core, answer.members)
     look_again(core)
+    if row.version == NO_VERSION:
+        core.out.append(FetchAgain())
+
+
+@handles(PlaceUnknown)
+def on_place_unknown(core: NodeCore, event: PlaceUnknown) -> None:
+    ask_shard(core, MEMBERSHIP_SHARD, Watch(NO_VERSION))
 
 
 def _take_members(core: NodeCore, members: Members) -> None:

@@ -388,7 +388,7 @@ class SessionCore:
         self._released.clear()
         self.finding.begin_anew(self, event.shard)
         if event.shard == MEMBERSHIP_SHARD:
-            self.members = Members(0, self.members.infos)
+            self.members = Members(0, self.members.infos, self.members.strategy)
 
     def _on_answered(self, now_ns: int, event: StoreAnswered) -> None:
         self._hear(event.token, event.answers, now_ns)

@@ -52,11 +52,13 @@ class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
         return any(group.count >= cores and matches(context, group.context) for group in self.executors)
 
 
-class Members(Struct, frozen=True, dict=True):
-    """One version of the list of live nodes; immutable, so all who have seen a version share one object."""
+class Members(Struct, frozen=True, dict=True, omit_defaults=True):
+    """One version of the list of live nodes; immutable, so all who have seen a version share one object. `strategy` is
+    the one that all of them use, spelled out; empty as long as nobody has chosen one."""
 
     version: int
     infos: tuple[NodeInfo, ...]
+    strategy: str = ""
 
     @cached_property
     def nodes(self) -> tuple[NodeId, ...]:

@@ -18,6 +18,7 @@ from daws.core.effects import (
     CallStore,
     DropObject,
     EffectType,
+    FetchAgain,
     FetchObjects,
     Left,
     RecallRun,
@@ -33,6 +34,7 @@ from daws.core.events import (
     EventType,
     ObjectsFetched,
     ObjectsLost,
+    PlaceUnknown,
     Pressure,
     RunDone,
     RunEnded,
@@ -135,7 +137,14 @@ class Engine:
         self.journal = new_journal(info, strategy, config) if journal else None
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self.inputs = RunInputs(files, crew.kind == "threads")
-        self.nesting = Nesting(self.core, files, self._bring, lambda *what: self.pool.resume(*what), self._give_up_soon)
+        self.nesting = Nesting(
+            self.core,
+            files,
+            self._bring,
+            lambda *what: self.pool.resume(*what),
+            lambda *what: self.loop.call_soon(self._give_up, *what),  # a message of this run may be half handled now
+            lambda: self.loop.call_soon(lambda: self._step([PlaceUnknown()])),
+        )
         self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
         self.want: Callable[[int], None] = lambda function: None  # ask other nodes for a function
         self.struck: Callable[[str], None] = self._on_struck  # told why this incarnation has to end
@@ -234,8 +243,7 @@ class Engine:
             self.pool.flush()
 
     def counters(self) -> Counters:
-        core = self.core
-        return Counters(core.node, *view.progress(core))
+        return Counters(self.core.node, *view.progress(self.core))
 
     def started(self) -> set[int]:
         """The tasks that were sent to workers and have not ended."""
@@ -350,13 +358,9 @@ class Engine:
             self.files.drop(effect.object)
         elif isinstance(effect, SetTimer):
             delay_s = max(0, effect.at_ns - now_ns) / 1e9
-            self.loop.call_later(delay_s, self._on_timer, effect.timer)
+            self.loop.call_later(delay_s, lambda: self._step([TimerFired(effect.timer)]))
         elif isinstance(effect, StopRun):
-            slot, _ = self.runs.pop(effect.run, (-1, None))
-            if slot >= 0:
-                self.inputs.unpin(effect.run)
-                self.nesting.forget(effect.run)
-                self.pool.kill(slot, effect.run)
+            self._stop(effect.run)
         elif isinstance(effect, RecallRun):
             if effect.run in self.runs:
                 self._recall(effect, events)
@@ -364,6 +368,8 @@ class Engine:
             self.nesting.on_resume(effect)
         elif isinstance(effect, FetchObjects):
             self.peers.fetch(effect.wanted, events)
+        elif isinstance(effect, FetchAgain):
+            self.nesting.on_members()
         elif isinstance(effect, Restart):
             self.struck(effect.reason)
         elif isinstance(effect, Left):
@@ -403,9 +409,6 @@ class Engine:
         if path:
             log.warning("node %s: object %s is damaged and dropped: %s (%s)", self.core.node, object_, why, path)
         events.append(ObjectsLost((object_,)))
-
-    def _on_timer(self, timer: int) -> None:
-        self._step([TimerFired(timer)])
 
     # -- runs ----------------------------------------------------------------------------------------------------------
 
@@ -457,13 +460,12 @@ class Engine:
             events.append(RunRecalled(effect.task, effect.run))
 
     def _on_reports(self, reports: list[ReportType]) -> None:
-        if self.notes is not None:
-            reports = apart(reports)
-            self.listener.on_ran(self.notes.reported(reports))
         events: list[EventType] = []
         runs, nests, pinned = self.runs, self.nesting.nests, self.inputs.pinned
-        if nests or pinned:
+        if nests or pinned or self.notes is not None:
             reports = apart(reports)
+        if self.notes is not None:
+            self.listener.on_ran(self.notes.reported(reports))
         add, take = events.append, runs.pop
         fallen: dict[int, tuple[int, TaskSpec] | None] = {}  # with the same worker
         for report in reports:
@@ -548,20 +550,19 @@ class Engine:
             if isinstance(event, ObjectsFetched):
                 self.nesting.on_fetched(event)
 
-    def _give_up_soon(self, run: int, object_: int) -> None:
-        """Give up a run in the next turn of the loop: a message of this run may be half handled now."""
-        self.loop.call_soon(self._give_up, run, object_)
-
     def _give_up(self, run: int, object_: int) -> None:
         """End a run that cannot go on without a lost object."""
-        if self._is_closing:
-            return
+        spec = None if self._is_closing else self._stop(run)
+        if spec is not None:
+            self._step([RunLacks(spec.id, run, object_)])
+
+    def _stop(self, run: int) -> TaskSpec | None:
         slot, spec = self.runs.pop(run, (-1, None))
         if spec is not None:
             self.inputs.unpin(run)
             self.nesting.forget(run)
             self.pool.kill(slot, run)
-            self._step([RunLacks(spec.id, run, object_)])
+        return spec
 
     def _attempt(self, task: int) -> int:
         """The number of a task's current attempt, counted from 1."""

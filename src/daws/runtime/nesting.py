@@ -2,7 +2,8 @@
 
 Workers number the tasks of a run from zero; here they get their ids. The outcome of a task is kept for the run that
 created it until that run asks or goes on. Results on other nodes are fetched when the run waits for them, and stay
-until it has ended. A result that cannot be fetched may have been moved. It is requested once more, and if there is no
+until it has ended. A node that has a result may have joined so lately that it is not known here: then the store says
+who is a member. A result that cannot be fetched may have been moved. It is requested once more, and if there is no
 other place, the run has to begin anew. Nothing here decides anything.
 """
 
@@ -46,8 +47,8 @@ class Nest:
 
 class Nesting:
     """All such runs of one node. `bring` asks other nodes for objects, `resume(slot, run, ended)` lets a worker go on
-    with a run, `give_up(run, object)` has one begin anew that could not read an object. `ask` asks how tasks have
-    ended, of which that is known to the node, but not how."""
+    with a run, `give_up(run, object)` has one begin anew that could not read an object, `ask_members` asks the store
+    who is a member. `ask` asks how tasks have ended, of which that is known to the node, but not how."""
 
     def __init__(
         self,
@@ -55,18 +56,21 @@ class Nesting:
         files: ObjectFiles,
         bring: Callable[[Sequence[Transfer]], None],
         resume: Callable[[int, int, tuple[ChildEnd, ...]], None],
-        give_up: Callable[[int, int], None],
+        give_up: Callable[[int, int], object],
+        ask_members: Callable[[], object],
     ) -> None:
         self._core = core
         self._files = files
         self._bring = bring
         self._resume = resume
         self._give_up = give_up
+        self._ask_members = ask_members
         self.ask: Callable[[list[int]], None] | None = None  # None if all ends are told without asking
         self.nests: dict[int, Nest] = {}  # by run
         self._creators: dict[int, tuple[Nest, int]] = {}  # by task: the run that created it, and its number there
         self._going_on: dict[int, Nest] = {}  # runs that may go on, but do not know all ends yet
         self._coming: dict[int, tuple[Nest, int, list[int]]] = {}  # by object: for whom, of which task, other places
+        self._doubted: dict[int, Nest] = {}  # by task: its results are at nodes that are not known here
 
     # -- tasks that are created ----------------------------------------------------------------------------------------
 
@@ -219,7 +223,8 @@ class Nesting:
     def _missing(self, outcome: Outcome) -> list[Input]:
         return [one for one in outcome.outputs if not one[4] and one[0] not in self._files]
 
-    def _fetch(self, nest: Nest, task: int) -> None:
+    def _fetch(self, nest: Nest, task: int, knows_members: bool = False) -> None:
+        members = self._core.members
         wanted: list[Transfer] = []
         for object_, size_bytes, _, places, _ in self._missing(nest.afar[task][1]):
             if object_ in self._coming:
@@ -229,9 +234,22 @@ class Nesting:
             if not left:
                 self._give_up(nest.run, object_)
                 return
-            self._coming[object_] = nest, task, left[1:]
-            wanted.append((object_, size_bytes, left[0]))
+            if not knows_members:
+                left = [place for place in left if place in members]
+            if left:
+                self._coming[object_] = nest, task, left[1:]
+                wanted.append((object_, size_bytes, left[0]))
+            else:
+                self._doubted[task] = nest
+                self._ask_members()
         self._bring(wanted)
+
+    def on_members(self) -> None:
+        """The members are known now: fetch results of those that were not known."""
+        doubted, self._doubted = self._doubted, {}
+        for task, nest in doubted.items():
+            if task in nest.afar:
+                self._fetch(nest, task, True)
 
     def on_fetched(self, event: ObjectsFetched) -> None:
         for object_, _, _ in event.fetched:

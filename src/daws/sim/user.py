@@ -6,6 +6,7 @@ follows from one number. Sweepers look after sessions whose clients are gone.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +32,9 @@ from daws.model.task import CLIENT, TaskSpec
 from daws.sim.checkers.sessions import SessionTruth
 from daws.sim.machine import FATE, STORE
 from daws.sim.servers import TOKENS_BITS
+from daws.store.memory.snapshot import commit_count
 from daws.strategy.rng import SplitMix64
-from daws.wire.store import TO_END, TO_SWEEP, ListSessions, SessionList, Submit
+from daws.wire.store import TO_END, TO_SWEEP, ListSessions, SessionList, Submit, TrimLog
 
 if TYPE_CHECKING:
     from daws.sim.kernel import Kernel
@@ -43,6 +45,8 @@ KIND = 5
 RETRY_NS = 300 * MS
 SWEEP_NS = 400 * MS
 NAME = "mine"
+TRIMS = 20
+"""The number of times (or twice it, or none) that commits are dropped, most of them before the client reads them."""
 
 # How a user leaves a session.
 CLOSE = 0
@@ -209,6 +213,9 @@ class SessionUser:
         self._at(SWEEP_NS, self._sweep)
         for _ in range(self.plan.cuts):
             self._at(self._rng.below(3_000 * MS), self._cut)
+        chance = SplitMix64(self.plan.seed * 0x9E3779B97F4A7C15 + 5)
+        for _ in range(TRIMS * chance.below(3)):
+            self._at(chance.below(3_000 * MS), partial(self._trim, chance.below(3)))
         for _ in range(self.plan.rivals):
             self._at(self._rng.below(3_000 * MS), self._rival)
 
@@ -372,6 +379,13 @@ class SessionUser:
         if client.is_alive and not self._is_leaving and task in self.truth.usable():
             self.truth.on_let_go(task)
             self._tell(client, TasksLetGo((task,)))
+
+    def _trim(self, left: int) -> None:
+        """Drop all commits but a few from each log, as a cluster that runs for long does with old ones."""
+        store = self.kernel.store
+        self.kernel.faults.note("logs trimmed")
+        for shard in range(store.shard_count):
+            store.apply(shard, [TrimLog(commit_count(store, shard) - left)], self.kernel.now_ns)
 
     # -- trouble -------------------------------------------------------------------------------------------------------
 

@@ -5,19 +5,35 @@ nothing sends it again. A row touches one record (`Clear`, `Lease`, `TakeOver`, 
 of a task's).
 """
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from daws.model.cluster import Members, NodeInfo
 from daws.model.session import NO_SESSION as NO_SESSION
 from daws.model.session import SESSION_BITS as SESSION_BITS
 from daws.model.session import HeldTask as HeldTask
 from daws.model.session import SessionEntry as SessionEntry
 from daws.model.session import session_of as session_of
 from daws.model.task import Input, NodeId, Ready, TaskSpec
+from daws.wire.membership import MEMBERSHIP_SHARD as MEMBERSHIP_SHARD
+from daws.wire.membership import TO_END as TO_END
+from daws.wire.membership import TO_SWEEP as TO_SWEEP
+from daws.wire.membership import TO_USE as TO_USE
+from daws.wire.membership import Answer as Answer
+from daws.wire.membership import AttachSession as AttachSession
+from daws.wire.membership import CloseSession as CloseSession
+from daws.wire.membership import DetachSession as DetachSession
+from daws.wire.membership import EnrolNode as EnrolNode
+from daws.wire.membership import ForgetSession as ForgetSession
+from daws.wire.membership import Lease as Lease
+from daws.wire.membership import Leased as Leased
+from daws.wire.membership import ListSessions as ListSessions
+from daws.wire.membership import NodeEnrolled as NodeEnrolled
+from daws.wire.membership import Row as Row
+from daws.wire.membership import SessionAttached as SessionAttached
+from daws.wire.membership import SessionList as SessionList
+from daws.wire.membership import UseStrategy as UseStrategy
+from daws.wire.membership import Watch as Watch
 
 SHARD_BLOCK_BITS = 6
-MEMBERSHIP_SHARD = 0
-"""The shard that keeps the members of the cluster."""
 CLIENT_HOLDER = 0
 HELD = -1
 """A reader of an object that is no task: the client."""
@@ -28,10 +44,6 @@ LOG_END = -1
 def shard_of(task: int, shard_count: int) -> int:
     """Neighbouring ids share a shard, so the children of a task and the loot of a steal need few calls."""
     return (task >> SHARD_BLOCK_BITS) % shard_count
-
-
-class Row(Struct, frozen=True, array_like=True, gc=False, tag=True):
-    """One request about one record."""
 
 
 # Why a row was refused, or what became of the task meanwhile.
@@ -248,26 +260,6 @@ class Clear(Row, frozen=True):
     marks: tuple[int, ...] = ()
 
 
-class Lease(Row, frozen=True):
-    """Join (with `info`) or stay a member. Answers the members when they changed since `version`.
-
-    `asked_ns` is the node's own clock when it asked: whenever the answer comes, the lease counts from then.
-    """
-
-    node: NodeId
-    version: int
-    info: NodeInfo | None = None
-    leaving: bool = False
-    asked_ns: int = 0
-
-
-class Watch(Row, frozen=True):
-    """Who are the members? Answered like a lease, for those who are none themselves, and for members that cannot wait
-    for their next one."""
-
-    version: int
-
-
 class TakeOver(Row, frozen=True):
     """Strike a dead incarnation from this shard and take what it owned, part by part. A part has `limit` tasks and
     intents, or one more: a task and the intent to stop what it has spawned are not torn apart."""
@@ -310,47 +302,11 @@ class ReadLog(Row, frozen=True):
     session: int = NO_SESSION
 
 
-# Why a session is attached to.
-TO_USE = 0  # by its client
-TO_SWEEP = 1  # by a sweeper, if its client is gone: to hand out what that one left, or to end the session
-TO_END = 2  # to end it, whoever uses it
+class TrimLog(Row, frozen=True):
+    """Drop the commits of this shard with numbers below `before`, as far as there are any. All others keep their
+    numbers. A reader that comes later learns from `Log.trimmed` that it has missed some. Always OK."""
 
-
-class AttachSession(Row, frozen=True):
-    """Open a session, go on with one, or stay its client: repeated before the session's lease runs out. `nonce` names
-    the client. `session` is the session that it knows; without one, `name` says which one to go on with, and a new one
-    is opened if there is none. A `kept` session goes on without a client. Answered by SessionAttached, or by UNDERWAY
-    (another client uses it), CANCELLED (it is about to end) or REFUSED (it has ended, or is another's)."""
-
-    nonce: bytes
-    name: str = ""
-    kept: bool = False
-    session: int = NO_SESSION
-    why: int = TO_USE
-
-
-class DetachSession(Row, frozen=True):
-    """The client leaves its session, which others can go on with (`keep`), or of which nothing is left. Always OK."""
-
-    nonce: bytes
-    session: int
-    keep: bool
-
-
-class ListSessions(Row, frozen=True):
-    """Which sessions are there? Answered by SessionList."""
-
-
-class CloseSession(Row, frozen=True):
-    """This shard takes no more tasks of a session: whatever its client has sent before and comes late is CANCELLED."""
-
-    session: int
-
-
-class ForgetSession(Row, frozen=True):
-    """Forget all tasks of a session that have ended and that nobody holds; OK when none is left, else UNDERWAY."""
-
-    session: int
+    before: int
 
 
 class FindHeld(Row, frozen=True):
@@ -359,10 +315,6 @@ class FindHeld(Row, frozen=True):
     session: int
     start: int = 0
     limit: int = 10_000
-
-
-class Answer(Struct, frozen=True, array_like=True, gc=False, tag=True):
-    """The answer to a row; plain integers (OK, REFUSED, …) serve where there is nothing to add."""
 
 
 class Committed(Answer, frozen=True):
@@ -432,13 +384,6 @@ class Noted(Answer, frozen=True):
     mark: int
 
 
-class Leased(Answer, frozen=True):
-    """`members` only when they changed; `orphans` are dead incarnations whose tasks nobody has taken over yet."""
-
-    members: Members | None = None
-    orphans: tuple[NodeId, ...] = ()
-
-
 class OutboxEntry(Struct, frozen=True, array_like=True, gc=False):
     """An intent that outlives the node that had it. `verb` is one of SATISFY, REMAKE_FOR, STOP."""
 
@@ -479,7 +424,8 @@ class OwnedBy(Answer, frozen=True):
 
 
 class Story(Answer, frozen=True):
-    """A record for people: state, owner, attempt, unfinished edges, error, and the log of its life."""
+    """A record for people: state, owner, attempt, unfinished edges, error, and the log of its life. `ended`: the task
+    has ended, even if its objects are being made again."""
 
     state: int
     owner: NodeId
@@ -488,23 +434,7 @@ class Story(Answer, frozen=True):
     edges: tuple[int, ...] = ()
     error: str = ""
     history: tuple[tuple[int, int, NodeId], ...] = ()
-
-
-class SessionAttached(Answer, frozen=True):
-    """The session is the caller's, which is the `clients`-th to have it. `ending`: it is the caller who ends it."""
-
-    session: int
-    name: str
-    kept: bool
-    ending: bool = False
-    clients: int = 1
-
-
-class SessionList(Answer, frozen=True):
-    """All sessions, and the numbers of those whose client is there."""
-
-    sessions: tuple[SessionEntry, ...] = ()
-    attached: tuple[int, ...] = ()
+    ended: bool = False
 
 
 class HeldTasks(Answer, frozen=True):
@@ -522,10 +452,15 @@ LogRow = int | tuple[int, int, str, tuple[int, ...]]
 
 
 class Log(Answer, frozen=True):
-    """Each commit from the asked number on: the task alone if all went well, else (task, state, error, spawned)."""
+    """Each commit from the asked number on: the task alone if all went well, else (task, state, error, spawned).
+
+    `trimmed` commits from the asked number on are missing, because they were dropped (`TrimLog`): the reader asks
+    (`Inspect`) for all tasks of this shard whose ends it waits for.
+    """
 
     next: int
-    rows: list[LogRow] = []
+    rows: list[LogRow] = field(default_factory=list)
+    trimmed: int = 0
 
 
 def is_quiet(row: Row, answer: "AnswerType") -> bool:
@@ -564,11 +499,14 @@ RowType = (
     | Clear
     | Lease
     | Watch
+    | EnrolNode
+    | UseStrategy
     | TakeOver
     | Owned
     | Owners
     | Buried
     | ReadLog
+    | TrimLog
     | AttachSession
     | DetachSession
     | ListSessions
@@ -588,6 +526,7 @@ AnswerType = (
     | Stopped
     | Noted
     | Leased
+    | NodeEnrolled
     | Estate
     | OwnedBy
     | Story

@@ -316,7 +316,8 @@ class Died(Report, frozen=True):
     """The worker ended during this run; reported by the pool. `code` is an exit code or, negative, a signal.
 
     `why` is empty unless the pool itself ended the worker. `output` is the last text that the worker has written. A run
-    that only waited there (`waited`) is not to blame; `under` is the run that the worker executed.
+    that only waited there, or whose worker the pool ended because of another run, is not to blame (`waited`); `under`
+    is that run, or the one that the worker executed.
     """
 
     run: int

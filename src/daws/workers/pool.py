@@ -350,7 +350,7 @@ class WorkerPool:
             if other == run:
                 batch.append(Died(other, code, output, why))
             elif other in link.creators:
-                waited = other in link.suspended
+                waited = other in link.suspended or link.victim is not None
                 under = -1 if run is None else run
                 batch.append(Died(other, code, b"" if waited else output, "", waited, under))
             else:

@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from daws.core.effects import CallStore, EffectType, Restart, StartRun, StopRun
-from daws.core.events import RunEnded, Started, StoreAnswered
+from daws.core.effects import CallStore, EffectType, FetchAgain, Restart, StartRun, StopRun
+from daws.core.events import PlaceUnknown, RunEnded, Started, StoreAnswered
+from daws.core.lease import NO_VERSION
 from daws.core.node import SECOND_NS, NodeConfig, NodeCore
 from daws.model.cluster import Members
 from daws.model.states import READY
@@ -31,6 +32,7 @@ from daws.wire.store import (
     Satisfy,
     Story,
     TakeOver,
+    Watch,
     outbox_key,
 )
 
@@ -80,6 +82,15 @@ def test_a_late_answer_does_not_shorten_the_lease():
         node.answer(first, Leased())
         assert node.core.membership.leased_until_ns == until_ns
         node.drop(CallStore)
+
+
+def test_the_driver_hears_of_members_when_it_came_across_a_place_that_is_not_known():
+    node = Driver("mlb", members=2)
+    node.give(PlaceUnknown())
+    call = node.expect_rows(Watch(NO_VERSION))
+    node.answer(call, Leased(Members(2, members_of(3).infos)))
+    node.expect(FetchAgain)
+    assert 2 in node.core.members
 
 
 def test_ticks_go_on():

@@ -26,7 +26,7 @@ from daws.core.session_events import (
     TasksSubmitted,
 )
 from daws.model.cluster import Members
-from daws.model.states import CANCELLED, WAITING
+from daws.model.states import CANCELLED, DONE, FAILED, READY, WAITING
 from daws.model.task import AGAIN, SUSPECT, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
@@ -44,6 +44,7 @@ from daws.wire.store import (
     Release,
     Satisfy,
     Submit,
+    TrimLog,
 )
 
 MEMBERS = members_of(2)
@@ -368,3 +369,28 @@ def test_every_event_of_a_session_has_a_handler():
     }
     shared = {Started, TimerFired, StoreAnswered, CallFine, CallsSafe, StoreChanged, SubmissionTaken, CancelTaken}
     assert set(HANDLERS) == mine | shared
+
+
+def test_ends_that_were_dropped_from_the_log_are_asked_for():
+    harness = Harness()
+    tasks = range(BASE, BASE + 6)
+    harness.submit(*tasks)
+    harness.lost = True
+    harness.tick()
+    for task in (BASE, BASE + 1):
+        harness.finish(task)
+    node = harness.record(BASE + 2).owner
+    harness.store.apply(0, [Finish(BASE + 2, 0, node, (), "bad"), Cancel(BASE + 3, node)], harness.now_ns)
+    gone = harness.record(BASE + 1)
+    gone.more().remaking, gone.state = True, READY  # it was done, and its object got lost
+    harness.store.apply(0, [TrimLog(4)], harness.now_ns)
+    harness.finish(BASE + 4)
+    harness.lost = False
+    found = ends(harness.step(Reconnected())) + ends(harness.tick())
+    states = {BASE: 0, BASE + 2: FAILED, BASE + 3: CANCELLED, BASE + 4: 0}
+    assert {end.task: end.state for end in found} == states and len(found) == len(states)
+    gone.rare, gone.state = None, DONE
+    assert [end.task for end in ends(harness.tick())] == [BASE + 1], "its object is there again"
+    harness.finish(BASE + 5)
+    assert [end.task for end in ends(harness.tick())] == [BASE + 5], "it had not ended: the log goes on"
+    assert [end.error for end in found if end.task == BASE + 2] == ["bad"]

@@ -29,14 +29,16 @@ class Node:
         self.wanted: list[Transfer] = []
         self.asked: list[int] = []
         self.given_up: list[tuple[int, int]] = []
+        self.asked_for_members: list[None] = []
         self.files = ObjectFiles(None, folder)
-        core = Driver("mlb", members=2, cores=2).core
+        core = Driver("mlb", members=3, cores=2).core
         self.nesting = Nesting(
             core,
             self.files,
             self._bring,
             lambda *what: self.resumed.append(what),
             lambda *what: self.given_up.append(what),
+            lambda: self.asked_for_members.append(None),
         )
         self.nesting.ask = self.asked.extend
 
@@ -130,6 +132,47 @@ def test_a_result_that_is_not_where_it_was_made_is_asked_for_once_more(node: Nod
     assert node.asked == [FIRST, FIRST] and not node.given_up
     node.end(FIRST, places=(1, 2))
     assert node.given_up == [(RUN, FIRST)] and not node.resumed, "nobody has it any more"
+
+
+def test_a_result_on_a_node_that_is_not_known_yet_waits_until_the_members_are_known(node: Node):
+    """Such a run began anew again and again, until the node was known."""
+    new = 3
+    node.spawn(Seed(7, b""))
+    node.wait(0)
+    node.asked.clear()
+    node.end(FIRST, places=(new,))
+    assert len(node.asked_for_members) == 1 and not node.wanted and not node.given_up and not node.asked
+    node.nesting.on_members()
+    assert node.wanted == [(FIRST, BIG, new)]
+    node.files.put(FIRST, "one")
+    node.nesting.on_fetched(ObjectsFetched(((FIRST, BIG, new),)))
+    assert node.resumed == [(SLOT, RUN, (ChildEnd(0, (file_of(node, FIRST),)),))]
+
+
+def test_a_result_on_a_node_that_is_dead_is_asked_for_once_more(node: Node):
+    dead = 3
+    node.spawn(Seed(7, b""))
+    node.wait(0)
+    node.asked.clear()
+    node.end(FIRST, places=(1, dead))
+    assert node.wanted == [(FIRST, BIG, 1)] and not node.asked_for_members, "there is a place that is known"
+    node.nesting.on_fetched(ObjectsFetched((), ((FIRST, BIG, 1),)))
+    node.end(FIRST, places=(1, dead))
+    assert len(node.asked_for_members) == 1
+    node.nesting.on_members()
+    node.nesting.on_fetched(ObjectsFetched((), ((FIRST, BIG, dead),)))
+    assert node.asked == [FIRST, FIRST] and not node.given_up
+    node.end(FIRST, places=(dead,))
+    assert node.given_up == [(RUN, FIRST)] and len(node.asked_for_members) == 1
+
+
+def test_a_run_that_is_over_while_the_members_are_asked_for_wants_nothing(node: Node):
+    node.spawn(Seed(7, b""))
+    node.wait(0)
+    node.end(FIRST, places=(3,))
+    node.nesting.forget(RUN)
+    node.nesting.on_members()
+    assert not node.wanted and not node.given_up
 
 
 def test_a_run_begins_anew_if_nobody_knows_how_its_tasks_have_ended(node: Node):

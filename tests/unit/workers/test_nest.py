@@ -210,6 +210,26 @@ def test_who_is_ended_for_another_reason_may_try_again(processes: Crew):
     assert (died.why, stopped.why) == ("", STOPPED)
 
 
+def test_a_run_is_not_to_blame_for_the_end_of_another_that_came_late(processes: Crew, monkeypatch: pytest.MonkeyPatch):
+    """A worker is killed by another process, which may take a while: it ends the run to be stopped, and begins one."""
+    crew, ends = processes, list[Any]()
+    begun, may_end, never = crew.fifo("begun"), crew.fifo("may_end"), crew.fifo("never")
+    with monkeypatch.context() as patch:
+        patch.setattr(crew.pool, "_kill", ends.append)
+        stopped = crew.give(jobs.await_word, begun, may_end)
+        crew.hear(begun)
+        crew.pool.kill(0, stopped)
+        let_through(may_end)
+        crew.wait(stopped)
+        parent = crew.give(jobs.wait_then_await_word, begun, never)
+        until_it_waits(crew, parent)
+        end(crew, parent, 0)
+        crew.hear(begun)
+    crew.pool._kill(*ends)
+    (report,) = crew.wait(parent)
+    assert isinstance(report, Died) and (report.why, report.waited, report.under) == ("", True, stopped)
+
+
 def test_hundreds_wait_in_one_worker(crew: Crew):
     runs = [crew.give(jobs.wait_for, 1) for _ in range(300)]
     for run in runs:

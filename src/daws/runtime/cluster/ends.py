@@ -12,7 +12,7 @@ from daws.model.states import CANCELLED, DONE, FAILED
 from daws.model.task import NodeId
 from daws.runtime.blame import path_of
 from daws.store.memory import MemoryStore
-from daws.store.memory.record import Record
+from daws.store.memory.record import Record, has_ended
 from daws.wire.ends import Outcome
 from daws.workers.roots import FailureBook, once_each
 
@@ -114,8 +114,3 @@ def with_each_failure_once(outcomes: list[Outcome]) -> list[Outcome]:
             if not failure:
                 outcomes[at] = replace(outcomes[at], failure=b"")
     return outcomes
-
-
-def has_ended(record: Record) -> bool:
-    """Has this task ended? A task whose objects are made again has: that is no second end."""
-    return record.state in (DONE, FAILED, CANCELLED) or (record.rare is not None and record.rare.remaking)

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from daws.model.states import CANCELLED, DONE, FAILED, FINAL, READY
 from daws.model.task import AGAIN, FIRST_SPAWNED_ID, FROM_OUTSIDE, Ready
 from daws.runtime.cluster.book import Entry
-from daws.runtime.cluster.ends import has_ended
 from daws.runtime.cluster.words import SESSION_BITS, SessionInfo, session_of
 from daws.store.memory import MemoryStore
-from daws.store.memory.record import Record, ready_of
+from daws.store.memory.record import Record, has_ended, ready_of
 from daws.wire.store import AnswerType, Submit
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """The store in memory that logs each call that changes it, and the way back: from calls to a store.
 
 Reading is not logged, and neither is the renewal of a lease (of a node, or of a session), which changes nothing but a
-time. An expired lease of a node does change the store: the expired nodes stand in the call that noticed it. While calls
-are replayed no lease expires by itself.
+time. An expired lease of a node does change the store: the expired nodes stand in the call that noticed it, with the
+rows that asked for the members. While calls are replayed no lease expires by itself.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,6 +36,7 @@ NEVER_NS = 1 << 62
 _READS = frozenset((FindHeld, Inspect, ListSessions, Locate, Owned, Owners, ReadLog, Watch))
 _LOOKED_AT = _READS | {AttachSession, Lease}
 _EXPIRES = frozenset((Lease, Watch))
+_NONE: frozenset[type[Row]] = frozenset()
 
 
 class StoreSettings(Struct, frozen=True, array_like=True):
@@ -86,8 +87,13 @@ class LoggedStore(MemoryStore):
     def apply(self, shard: int, rows: Sequence[Row], now_ns: int) -> list[AnswerType]:
         now_ns += self.ahead_ns
         kinds = set(map(type, rows))
-        changing = rows if kinds.isdisjoint(_LOOKED_AT) else [row for row in rows if self._changes(row, now_ns)]
         due = () if kinds.isdisjoint(_EXPIRES) else self._due(now_ns)
+        shown = _EXPIRES if due else _NONE  # the first of these gives the list without the dead a version
+        changing = (
+            rows
+            if kinds.isdisjoint(_LOOKED_AT)
+            else [row for row in rows if type(row) in shown or self._changes(row, now_ns)]
+        )
         if not changing and not due:
             return super().apply(shard, rows, now_ns)
         self.log.check()

@@ -90,6 +90,7 @@ class Intents(Part, frozen=True):
     dead: list[NodeId]
     estates: list[tuple[NodeId, NodeId, int, Estate]]
     closed: list[int] = []
+    trimmed: int = 0
 
 
 class Membership(Part, frozen=True):
@@ -103,6 +104,10 @@ class Membership(Part, frozen=True):
     changed: bool
     sessions: list[SessionEntry] = []
     session_count: int = 0
+    strategy: str = ""
+    strategy_since: int = 0
+    enrolled: list[tuple[bytes, NodeId]] = []
+    node_count: int = 0
 
 
 class End(Part, frozen=True):
@@ -141,6 +146,7 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
             sorted(shard.dead),
             [(dead, heir, part, estate) for (dead, heir), (part, estate) in shard.estates.items()],
             sorted(shard.closed),
+            shard.trimmed,
         )
     yield Membership(
         now_ns,
@@ -153,6 +159,10 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
         store.members_changed,
         [*store.sessions.values()],
         store.session_count,
+        store.strategy,
+        store.strategy_since,
+        [*store.enrolled.items()],
+        store.node_count,
     )
 
 
@@ -220,10 +230,14 @@ class Restoring:
         store.orphans = dict.fromkeys(part.orphans)
         store.buried = set(part.buried)
         store.departed = set(part.departed)
-        store.members = Members(part.version, part.known)
+        store.members = Members(part.version, part.known, part.strategy)
         store.members_changed = part.changed
         store.sessions = {entry.number: entry for entry in part.sessions}
         store.session_count = part.session_count
+        store.strategy = part.strategy
+        store.strategy_since = part.strategy_since
+        store.enrolled = dict(part.enrolled)
+        store.node_count = part.node_count
 
 
 def _add_to(shard: Shard, part: Records | CommittedRows | Retired | Intents) -> None:
@@ -244,6 +258,7 @@ def _add_to(shard: Shard, part: Records | CommittedRows | Retired | Intents) -> 
         shard.dead = set(part.dead)
         shard.estates = {(dead, heir): (number, estate) for dead, heir, number, estate in part.estates}
         shard.closed = set(part.closed)
+        shard.trimmed = part.trimmed
 
 
 def _record(kept: KeptRecord) -> Record:

@@ -13,7 +13,7 @@ a part of a task's life. Where the core has a module for the same part, it has t
     stopping    cancel, and failures: the first final state wins
     outbox      clear, and how intents are written that outlive their node
     references  retain, release, locate, places: when a record may be dropped
-    members     lease, watch, buried: which nodes are alive
+    members     lease, watch, buried: which nodes are alive; their numbers, and their strategy
     estates     take over: the tasks and intents of dead nodes
     leaving     owned: the tasks that a leaving node still has
     reading     the log, and the story of a task

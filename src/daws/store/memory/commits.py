@@ -16,18 +16,23 @@ class CommitReader:
     """The commits since the last look. `rows` is the log itself: a caller may look whether it is empty, without a
     call."""
 
-    __slots__ = ("record_of", "rows")
+    __slots__ = ("_shard", "record_of", "rows")
 
     def __init__(self, store: MemoryStore) -> None:
         (shard,) = store.shards
+        self._shard = shard
         self.rows: list[LogRow] = shard.log
         self.record_of: Callable[[int], Record | None] = shard.records.get
 
     def take(self) -> list[LogRow]:
         """All commits since the last call."""
         rows = self.rows[:]
-        self.rows.clear()
+        self._drop(len(rows))
         return rows
+
+    def _drop(self, count: int) -> None:
+        self._shard.trimmed += count
+        self.rows.clear()
 
     def take_plain(self) -> tuple[list[int], list[tuple[Input, ...] | bytes]] | None:
         """The tasks that were done since the last call, with their outputs (bytes: the value of a single small object).
@@ -38,5 +43,5 @@ class CommitReader:
         records: list[Any] = [*map(self.record_of, rows)]
         if not all(records):  # forgotten tasks are not held
             return None
-        self.rows.clear()
+        self._drop(len(rows))
         return rows, [record.made for record in records]

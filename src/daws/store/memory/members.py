@@ -1,4 +1,4 @@
-"""Membership by the store's clock: the first half of rule 4.
+"""Membership by the store's clock, the first half of rule 4; numbers of nodes, and the strategy that all of them use.
 
 A lease that expired, or was given back, makes its incarnation an orphan. An orphan never becomes a member again. It
 stays an orphan until a node has taken over its estate in every shard (see `estates`). Membership lives in shard 0.
@@ -7,7 +7,10 @@ stays an orphan until a node has taken over its estate in every shard (see `esta
 from daws.model.task import NodeId
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
-from daws.wire.store import OK, STRUCK, AnswerType
+from daws.wire.store import OK, REFUSED, STRUCK, AnswerType
+
+ENROLLED_MAX = 1000
+"""The number of nodes that can ask again for their numbers. One that asks later gets another, which does no harm."""
 
 
 @serves(wire.Lease)
@@ -39,6 +42,30 @@ def watch(store: MemoryStore, shard: Shard, row: wire.Watch, now_ns: int) -> Ans
     _expire(store, now_ns)
     members = store.members_now()
     return wire.Leased(members if members.version != row.version else None)
+
+
+@serves(wire.EnrolNode)
+def enrol_node(store: MemoryStore, shard: Shard, row: wire.EnrolNode, now_ns: int) -> AnswerType:
+    enrolled = store.enrolled
+    node = enrolled.get(row.nonce)
+    if node is None:
+        node = enrolled[row.nonce] = store.node_count
+        store.node_count += 1
+        if len(enrolled) > ENROLLED_MAX:
+            del enrolled[next(iter(enrolled))]
+    return wire.NodeEnrolled(node)
+
+
+@serves(wire.UseStrategy)
+def use_strategy(store: MemoryStore, shard: Shard, row: wire.UseStrategy, now_ns: int) -> AnswerType:
+    if row.text == store.strategy:
+        return OK
+    if row.version < store.strategy_since:
+        return REFUSED
+    store.strategy = row.text
+    store.members_changed = True
+    store.strategy_since = store.members_now().version
+    return OK
 
 
 @serves(wire.Buried)

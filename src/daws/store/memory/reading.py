@@ -3,19 +3,32 @@
 from collections.abc import Iterable
 
 from daws.model.states import REMAKING, WAITING
-from daws.store.memory.record import Rare
+from daws.store.memory.record import Rare, has_ended
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
-from daws.wire.store import DONE, LOG_END, NO_SESSION, UNKNOWN, AnswerType, session_of
+from daws.wire.store import DONE, LOG_END, NO_SESSION, OK, UNKNOWN, AnswerType, session_of
 
 
 @serves(wire.ReadLog)
 def read_log(store: MemoryStore, shard: Shard, row: wire.ReadLog, now_ns: int) -> AnswerType:
     store.touched -= 1
+    first = shard.trimmed
     if row.start == LOG_END:
-        return wire.Log(len(shard.log), [])
-    rows = shard.log[row.start : row.start + row.limit]
-    return wire.Log(row.start + len(rows), rows if row.session == NO_SESSION else rows_of(rows, row.session))
+        return wire.Log(first + len(shard.log), [])
+    start = max(row.start, first)
+    rows = shard.log[start - first : start - first + row.limit]
+    found = rows if row.session == NO_SESSION else rows_of(rows, row.session)
+    return wire.Log(start + len(rows), found, start - row.start)
+
+
+@serves(wire.TrimLog)
+def trim_log(store: MemoryStore, shard: Shard, row: wire.TrimLog, now_ns: int) -> AnswerType:
+    store.touched -= 1
+    count = min(row.before - shard.trimmed, len(shard.log))
+    if count > 0:
+        del shard.log[:count]
+        shard.trimmed += count
+    return OK
 
 
 def rows_of(rows: Iterable[wire.LogRow], session: int) -> list[wire.LogRow]:
@@ -32,6 +45,6 @@ def inspect(store: MemoryStore, shard: Shard, row: wire.Inspect, now_ns: int) ->
     waiting = record.edges if isinstance(record.edges, (tuple, set)) and not row.brief else ()
     # A remake that waits for its own lost inputs will read them; an unclaimed remake is no reader.
     state = REMAKING if rare.remaking and record.state != WAITING else record.state
-    return wire.Story(
-        state, record.owner, record.move, record.attempt, tuple(sorted(waiting)), rare.error, tuple(rare.history)
-    )
+    history = tuple(rare.history)
+    edges, ended = tuple(sorted(waiting)), has_ended(record)
+    return wire.Story(state, record.owner, record.move, record.attempt, edges, rare.error, history, ended)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
-from daws.model.states import READY
+from daws.model.states import FINAL, READY
 from daws.model.task import REMAKE, SUSPECT, Input, NodeId, Ready, TaskSpec
 from daws.wire.store import CANCELLED, DONE, FAILED, small_output
 
@@ -130,6 +130,11 @@ def add_inputs(record: Record, inputs: tuple[Input, ...]) -> None:
 
 def is_held(record: Record) -> bool:
     return record.held or (record.rare is not None and bool(record.rare.holders))
+
+
+def has_ended(record: Record) -> bool:
+    """Whether a task has ended. While its objects are made again, it has: that is no second end."""
+    return record.state in FINAL or (record.rare is not None and record.rare.remaking)
 
 
 def is_unclaimed(record: Record) -> bool:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FINAL, READY, WAITING
 from daws.model.task import AGAIN, FROM_OUTSIDE, NodeId, Ready
-from daws.store.memory.record import Record, is_held, ready_of
+from daws.store.memory.record import Record, has_ended, is_held, ready_of
 from daws.store.memory.references import forget, has_intent
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
@@ -116,7 +116,7 @@ def forget_session(store: MemoryStore, shard: Shard, row: wire.ForgetSession, no
     for task, record in list(shard.records.items()):
         if record is None or session_of(task) != row.session:
             continue
-        if _has_ended(record) and not is_held(record) and not has_intent(shard, task):
+        if has_ended(record) and not is_held(record) and not has_intent(shard, task):
             forget(store, shard, task)
         else:
             left = True
@@ -151,14 +151,9 @@ def held_tasks(shard_count: int, row: wire.FindHeld, mine: Iterable[tuple[int, R
     return wire.HeldTasks(next_task, tuple(tasks), tuple(ready), tuple(unfinished), len(some) < len(found))
 
 
-def _has_ended(record: Record) -> bool:
-    """Whether a task has ended. While its objects are made again, it has: that is no second end."""
-    return record.state in FINAL or (record.rare is not None and record.rare.remaking)
-
-
 def _held_task(task: int, record: Record) -> HeldTask:
     spec = record.spec
-    state = record.state if record.state in FINAL or not _has_ended(record) else STATE_DONE
+    state = record.state if record.state in FINAL or not has_ended(record) else STATE_DONE
     is_function = spec.kind == FROM_OUTSIDE and bool(record.outputs) and not record.outputs[0][3]
     return HeldTask(task, len(spec.outputs), state, record.held, not (spec.leaf or is_function))
 

@@ -32,18 +32,23 @@ def intents_in(store: MemoryStore) -> Iterator[tuple[int, NodeId, Others]]:
 
 
 def commits_in(store: MemoryStore) -> Iterator[LogRow]:
-    """All rows of the logs of commits."""
+    """All rows of the logs of commits that were not dropped."""
     return chain.from_iterable(shard.log for shard in store.shards)
 
 
+def is_trimmed(store: MemoryStore) -> bool:
+    """Whether commits were dropped from a log."""
+    return any(shard.trimmed for shard in store.shards)
+
+
 def commit_count(store: MemoryStore, shard: int) -> int:
-    """The length of the log of one shard, from which `commits_since` can go on."""
-    return len(store.shards[shard].log)
+    """The number that the next commit of one shard will have, from which `commits_since` can go on."""
+    return store.shards[shard].trimmed + len(store.shards[shard].log)
 
 
 def commits_since(store: MemoryStore, shard: int, start: int) -> list[LogRow]:
     """The rows that the log of one shard has from a row on."""
-    return store.shards[shard].log[start:]
+    return store.shards[shard].log[start - store.shards[shard].trimmed :]
 
 
 def was_created(store: MemoryStore, task: int) -> bool:

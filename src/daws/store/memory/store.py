@@ -27,13 +27,14 @@ class Shard:
     """The part of the store within which an update is atomic. A retired task leaves None behind, for a while at least
     (`retired_max`)."""
 
-    __slots__ = ("closed", "dead", "estates", "log", "marks", "outbox", "records", "retired")
+    __slots__ = ("closed", "dead", "estates", "log", "marks", "outbox", "records", "retired", "trimmed")
 
     def __init__(self) -> None:
         self.records: dict[int, Record | None] = {}
         self.outbox: dict[int, tuple[NodeId, Others, int]] = {}  # key -> holder, tasks, mark
         self.marks = 0
         self.log: list[wire.LogRow] = []
+        self.trimmed = 0  # the number of the first commit in the log: those before it were dropped
         self.retired: deque[int] = deque()  # the tasks behind those None, oldest first, if they are counted
         self.dead: set[NodeId] = set()
         self.closed: set[int] = set()  # sessions that get no more tasks
@@ -72,6 +73,10 @@ class MemoryStore:
         self.departed: set[NodeId] = set()  # orphans that gave their lease back: when they did, nothing ran there
         self.members = Members(0, ())
         self.members_changed = False
+        self.strategy = ""
+        self.strategy_since = 0  # the version of the members from which on they use it
+        self.enrolled: dict[bytes, NodeId] = {}  # nonce -> number of the nodes that came last
+        self.node_count = 0  # so many numbers of nodes were given
         self.sessions: dict[int, wire.SessionEntry] = {}
         self.session_count = 0  # the highest number of a session so far
         self.session_leases: dict[int, int] = {}  # until when its client has it
@@ -133,10 +138,10 @@ class MemoryStore:
             self.leases = {node: 0, **{one: until_ns for one, until_ns in self.leases.items() if one != node}}
 
     def members_now(self) -> Members:
-        """The members, under a new version if a node came or went since the last time."""
+        """The members, under a new version if something has changed since the last time."""
         if self.members_changed:
             self.members_changed = False
-            self.members = Members(self.members.version + 1, tuple(self.infos.values()))
+            self.members = Members(self.members.version + 1, tuple(self.infos.values()), self.strategy)
         return self.members
 
     def _noted(self, shard: Shard, row: Row, now_ns: int) -> AnswerType:

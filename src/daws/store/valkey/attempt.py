@@ -22,7 +22,7 @@ from daws.store.memory.references import retire
 from daws.store.memory.store import HANDLERS, Handler, Shard
 from daws.store.valkey import cells
 from daws.store.valkey.bursts import BURSTS
-from daws.store.valkey.cells import DEAD, ESTATES, LEASES, MEMBERS, SESSION_LEASES, SESSIONS, STAMP_BYTES
+from daws.store.valkey.cells import DEAD, ENROLLED, ESTATES, LEASES, MEMBERS, SESSION_LEASES, SESSIONS, STAMP_BYTES
 from daws.store.valkey.view import NOT_HERE, Cache, Change, Missing, ShardView
 from daws.wire.store import OK, AnswerType, Row, shard_of
 
@@ -101,6 +101,10 @@ class Attempt(MemoryStore):
         self.departed = set()
         self.members = Members(0, ())
         self.members_changed = False
+        self.strategy = ""
+        self.strategy_since = 0
+        self.enrolled = {}
+        self.node_count = 0
         self.sessions = {}
         self.session_count = 0
         self.session_leases = {}
@@ -173,8 +177,9 @@ class Attempt(MemoryStore):
         self.orphans = dict.fromkeys(sheet.orphans)
         self.buried = set(sheet.buried)
         self.departed = set(sheet.departed)
-        self.members = Members(sheet.version, sheet.infos)
+        self.members = Members(sheet.version, sheet.infos, sheet.strategy)
         self.members_changed = sheet.changed
+        self.strategy, self.strategy_since = sheet.strategy, sheet.strategy_since
         self.leases = dict(cells.decode_leases(self._head(LEASES) or b"\x90"))
         _lengthen(self.leases, outage)
 
@@ -184,6 +189,11 @@ class Attempt(MemoryStore):
         self.sessions = {entry.number: entry for entry in sheet.sessions}
         self.session_leases = dict(cells.decode_leases(self._head(SESSION_LEASES) or b"\x90"))
         _lengthen(self.session_leases, outage)
+
+    def look_at_numbers(self) -> None:
+        sheet = cells.decode_enrolled(self._head(ENROLLED) or b"\x90")
+        self.node_count = sheet.count
+        self.enrolled = dict(sheet.enrolled)
 
     def look_at_estates(self) -> None:
         """Read the estates, and the departed nodes, which shard 0 knew before any node could become an heir."""
@@ -219,11 +229,14 @@ class Attempt(MemoryStore):
         if name == SESSIONS:
             sheet = cells.SessionsSheet(self.session_count, tuple(self.sessions.values()))
             return cells.encode(sheet) if self.session_count else b"\x90"
+        if name == ENROLLED:
+            return cells.encode(cells.EnrolledSheet(self.node_count, tuple(self.enrolled.items())))
         gone = (tuple(self.orphans), tuple(sorted(self.buried)), tuple(sorted(self.departed)))
+        strategy = (self.strategy, self.strategy_since)
         if not (self.members.version or self.members_changed or any(gone)):
             return b"\x90"  # as if there had never been members
         infos = tuple(self.infos.values())
-        return cells.encode(cells.MembersSheet(self.members.version, self.members_changed, infos, *gone))
+        return cells.encode(cells.MembersSheet(self.members.version, self.members_changed, infos, *gone, *strategy))
 
     def afterwards(self, changed: bool) -> list[tuple[int, Row]]:
         """The updates of other shards to make after this attempt was committed.

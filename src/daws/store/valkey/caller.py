@@ -86,7 +86,9 @@ class Heads(Struct, frozen=True):
 
 
 class Tail(Struct, frozen=True):
-    """A request for entries of the log."""
+    """A request for entries of the log from number `start` on. The answer has the number of the first entry that
+    counts, the number of the next commit, and the entries. The last entry that does not count any more is still there:
+    a reader compares it to find out whether the log was rewritten."""
 
     shard: int
     start: int
@@ -102,13 +104,14 @@ class Range(Struct, frozen=True):
     high: int
 
 
-class Length(Struct, frozen=True):
-    """Answered by the number of entries in the log."""
+class Trim(Struct, frozen=True):
+    """A request to drop the entries of the log with lower numbers."""
 
     shard: int
+    before: int
 
 
-Request = Fetch | Commit | Scan | Heads | Tail | Range | Length
+Request = Fetch | Commit | Scan | Heads | Tail | Range | Trim
 Script = Generator[Request, Any, Any]
 DONE, CHANGED, LOST = 0, 1, 2
 """The outcome of a commit: done; other callers changed something (their cells follow: place among the reads, cell); or
@@ -152,6 +155,10 @@ class ShardCaller:
             first = part[0]
             if isinstance(first, wire.ReadLog):
                 answers += yield from self._read_log(first)
+                continue
+            if isinstance(first, wire.TrimLog):
+                yield Trim(self.shard, first.before)
+                answers.append(wire.OK)
                 continue
             if isinstance(first, wire.Owners):
                 answers += yield from self._find_owners()
@@ -233,8 +240,10 @@ class ShardCaller:
         self._stamp = (self._stamp + 1) % (1 << 64)
         stamp = self._stamp.to_bytes(STAMP_BYTES, "big")
         attempt = Attempt(self._options, self.shard, caches, self._marks, stamp)
-        if isinstance(first, (wire.Lease, wire.Watch, wire.Buried)):
+        if isinstance(first, (wire.Lease, wire.Watch, wire.Buried, wire.UseStrategy)):
             attempt.look_at_members(self._outage)
+        if isinstance(first, wire.EnrolNode):
+            attempt.look_at_numbers()
         if isinstance(first, _OF_SESSIONS):
             attempt.look_at_sessions(self._outage)
         if isinstance(first, wire.ForgetSession):
@@ -304,23 +313,23 @@ class ShardCaller:
     def _read_log(self, row: wire.ReadLog) -> Script:
         """Read on in the log. The last entry is read again: if it has changed, the log was rewritten."""
         if row.start == wire.LOG_END:
-            length = yield Length(self.shard)
-            return [wire.Log(length, [])]
+            _, end, _ = yield Tail(self.shard, 0, 0)
+            return [wire.Log(end, [])]
         known = self._read.get(row.start)
-        back = 1 if known is not None else 0
-        entries: list[bytes] = yield Tail(self.shard, row.start - back, row.limit + back)
-        if known is not None:
-            if not entries or entries[0] != known:
-                self.begin_anew()
-                raise StoreChangedError
-            entries = entries[1:]
+        first, _, entries = yield Tail(self.shard, max(row.start - 1, 0), row.limit + min(row.start, 1))
+        start = max(row.start, first)
+        if known is not None and start == row.start and entries[:1] != [known]:
+            self.begin_anew()
+            raise StoreChangedError
+        entries = entries[min(start, 1) :]  # each entry but the first of the log comes with the one before it
         if entries:
             self._read.pop(row.start, None)
-            self._read[row.start + len(entries)] = entries[-1]
+            self._read[start + len(entries)] = entries[-1]
             if len(self._read) > READERS_MAX:
                 del self._read[next(iter(self._read))]
         rows = [cells.decode_log_row(memoryview(entry)[STAMP_BYTES:]) for entry in entries]
-        return [wire.Log(row.start + len(rows), rows if row.session < 0 else rows_of(rows, row.session))]
+        found = rows if row.session < 0 else rows_of(rows, row.session)
+        return [wire.Log(start + len(rows), found, start - row.start)]
 
     def _commit(self, change: Change) -> Commit:
         return Commit(
@@ -348,8 +357,8 @@ _OF_NEW_TASKS = frozenset((wire.Submit, wire.Create))
 _OF_SESSIONS = (wire.AttachSession, wire.DetachSession, wire.ListSessions)
 _ALONE = frozenset(
     (
-        *(wire.ReadLog, wire.FindHeld, wire.ForgetSession, wire.TakeOver, wire.Owned, wire.Owners),
-        *(wire.Lease, wire.Watch, wire.Buried, DropEstate, *_OF_SESSIONS),
+        *(wire.ReadLog, wire.TrimLog, wire.FindHeld, wire.ForgetSession, wire.TakeOver, wire.Owned, wire.Owners),
+        *(wire.Lease, wire.Watch, wire.Buried, wire.EnrolNode, wire.UseStrategy, DropEstate, *_OF_SESSIONS),
     )
 )
 

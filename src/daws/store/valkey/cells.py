@@ -27,7 +27,7 @@ STAMP_BYTES = 8
 ABSENT = b""
 """The value of a cell that does not exist."""
 DEAD, ESTATES, MEMBERS, LEASES = b"dead", b"estates", b"members", b"leases"
-SESSIONS, SESSION_LEASES = b"sessions", b"session-leases"
+SESSIONS, SESSION_LEASES, ENROLLED = b"sessions", b"session-leases", b"enrolled"
 """The cells that belong to no task; those of tasks have their number as a name."""
 
 Intent = tuple[NodeId, tuple[Any, ...] | None, int]
@@ -85,6 +85,15 @@ class MembersSheet(Struct, array_like=True):
     orphans: tuple[int, ...] = ()
     buried: tuple[int, ...] = ()
     departed: tuple[int, ...] = ()
+    strategy: str = ""
+    strategy_since: int = 0
+
+
+class EnrolledSheet(Struct, array_like=True):
+    """The numbers of nodes in shard 0: how many were given, and to which nonces the last ones."""
+
+    count: int = 0
+    enrolled: tuple[tuple[bytes, int], ...] = ()
 
 
 class SessionsSheet(Struct, array_like=True):
@@ -105,6 +114,7 @@ encode = msgspec.msgpack.Encoder().encode
 _decode_sheet = msgspec.msgpack.Decoder(_Sheet).decode
 decode_log_row = msgspec.msgpack.Decoder(LogRow).decode
 decode_dead = msgspec.msgpack.Decoder(DeadSheet).decode
+decode_enrolled = msgspec.msgpack.Decoder(EnrolledSheet).decode
 decode_sessions = msgspec.msgpack.Decoder(SessionsSheet).decode
 decode_members = msgspec.msgpack.Decoder(MembersSheet).decode
 decode_leases = msgspec.msgpack.Decoder(LeasesSheet).decode

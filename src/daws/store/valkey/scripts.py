@@ -1,4 +1,4 @@
-"""The commands for the server: a few scripts, and two plain commands.
+"""The commands for the server: a few scripts, and a plain command.
 
 All keys of a shard have the same hash tag, so that a Valkey Cluster keeps them on one server and scripts may touch all
 of them. `cells` has the tasks and the other data of the shard, `log` its commits, `callers` the number of each caller's
@@ -12,7 +12,7 @@ from typing import Any
 import hiredis
 from msgspec import Struct
 
-from daws.store.valkey.caller import Commit, Fetch, Heads, Length, Range, Request, Scan
+from daws.store.valkey.caller import Commit, Fetch, Heads, Range, Request, Scan, Tail
 from daws.store.valkey.link import ServerConnection, Word
 
 _COMMIT = b"""
@@ -110,6 +110,28 @@ end
 return {page[1], found}
 """
 
+_TAIL = b"""
+-- KEYS cells, log; ARGV a number, how many. Answers the number of the first entry that counts, the number of the next
+-- one, and entries from the given number on. The entry before the first one that counts is still in the list.
+local first = tonumber(redis.call('HGET', KEYS[1], 'trimmed') or 0)
+local gone, count = math.max(first - 1, 0), tonumber(ARGV[2])
+local low = math.max(tonumber(ARGV[1]) - gone, 0)
+local found = count > 0 and redis.call('LRANGE', KEYS[2], low, low + count - 1) or {}
+return {first, gone + redis.call('LLEN', KEYS[2]), found}
+"""
+
+_TRIM = b"""
+-- KEYS cells, log; ARGV a number. From now on no entry with a lower number counts.
+local first = tonumber(redis.call('HGET', KEYS[1], 'trimmed') or 0)
+local gone = math.max(first - 1, 0)
+local last = math.min(tonumber(ARGV[1]), gone + redis.call('LLEN', KEYS[2]))
+if last > first then
+  redis.call('LTRIM', KEYS[2], last - 1 - gone, -1)
+  redis.call('HSET', KEYS[1], 'trimmed', last)
+end
+return last
+"""
+
 _CHECK = b"""
 -- KEYS callers; ARGV caller. Answers the number of its last commit, and what is known of replicas.
 return {tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or 0), redis.call('INFO', 'replication')}
@@ -130,7 +152,8 @@ class Script:
         self.hash = sha1(text, usedforsecurity=False).hexdigest()
 
 
-COMMIT, SCAN, HEADS, RANGE, CHECK, AGREE = map(Script, (_COMMIT, _SCAN, _HEADS, _RANGE, _CHECK, _AGREE))
+COMMIT, SCAN, HEADS, RANGE, TAIL, TRIM = map(Script, (_COMMIT, _SCAN, _HEADS, _RANGE, _TAIL, _TRIM))
+CHECK, AGREE = Script(_CHECK), Script(_AGREE)
 TIME = "TIME"
 
 
@@ -182,6 +205,6 @@ def command_of(request: Request, keys: ShardKeys) -> ServerCommand:
         return ServerCommand(keys.cells, (request.cursor,), HEADS)
     if isinstance(request, Range):
         return ServerCommand(keys.cells, (request.cursor, request.low, request.high), RANGE)
-    if isinstance(request, Length):
-        return ServerCommand(keys.log, ("LLEN", keys.log))
-    return ServerCommand(keys.log, ("LRANGE", keys.log, request.start, request.start + request.count - 1))
+    if isinstance(request, Tail):
+        return ServerCommand(keys.cells, (keys.log, request.start, request.count), TAIL, 2)
+    return ServerCommand(keys.cells, (keys.log, request.before), TRIM, 2)

@@ -100,3 +100,13 @@ def test_one_row_is_noted_too():
     store = LoggedStore(SETTINGS, notes)
     store.apply_one(0, Lease(1, 0, info(1)), 0)
     assert len(notes) == 1
+
+
+def test_a_version_of_the_members_is_the_same_after_a_replay_if_a_renewal_saw_it_first():
+    settings, notes = StoreSettings(lease_ns=100), Notes()
+    store = LoggedStore(settings, notes)
+    store.apply(0, [Lease(1, 0, info(1))], 0)
+    store.apply(0, [Lease(2, 0, info(2))], 50)
+    answers = store.apply(0, [Lease(2, 0), Lease(3, 0, info(3))], 100)
+    assert [answer.members.nodes for answer in answers] == [(2,), (2, 3)]  # type: ignore[union-attr]
+    assert again(notes, settings, 0).members == store.members

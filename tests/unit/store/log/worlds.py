@@ -21,6 +21,7 @@ from daws.wire.store import (
     Clear,
     Create,
     DropPlace,
+    EnrolNode,
     Finish,
     Inspect,
     Lease,
@@ -38,7 +39,9 @@ from daws.wire.store import (
     Submit,
     Suspend,
     TakeOver,
+    TrimLog,
     Unready,
+    UseStrategy,
     Watch,
     outbox_key,
     shard_of,
@@ -108,6 +111,9 @@ def _row(rng: random.Random, task: int, number: int, tasks: int) -> Row:
         TakeOver(rng.choice(NODES), node, 0, 3),
         Buried(rng.choice(NODES), node),
         *[Inspect(task), Locate(task), Owned(node), ReadLog(0)],
+        TrimLog(number // 8),
+        EnrolNode(b"%d" % rng.randrange(5)),
+        UseStrategy(rng.choice(("flds", "rlds")), rng.randrange(10)),
     ]
     return rng.choice(kinds)
 

@@ -46,9 +46,19 @@ MUTANTS = (
     ),
     Mutant(
         "a rewritten log is read on", 10, CALLER,
-        "            if not entries or entries[0] != known:\n", "            if not entries:\n",
+        " and entries[:1] != [known]:\n", " and not entries:\n",
     ),
-    Mutant("an entry of the log is read twice", 10, CALLER, "            entries = entries[1:]\n", ""),
+    Mutant("an entry of the log is read twice", 10, CALLER, "entries[min(start, 1) :]", "entries[0:]"),
+    Mutant(
+        "nobody hears that commits were dropped", 10, CALLER,
+        "        return [wire.Log(start + len(rows), found, start - row.start)]\n",
+        "        return [wire.Log(start + len(rows), found)]\n",
+    ),
+    Mutant(
+        "a reader that missed commits takes their numbers for those that follow", 10, CALLER,
+        "        start = max(row.start, first)\n",
+        "        start = row.start\n",
+    ),
     Mutant(
         "an old search for an estate is used after a strike", 4, CALLER,
         "                    self._estates.pop(first.dead, None)\n                yield",

@@ -33,6 +33,7 @@ from daws.wire.store import (
     Satisfy,
     Submit,
     TakeOver,
+    TrimLog,
     shard_of,
 )
 from tests.contract.store.desk import info
@@ -153,6 +154,24 @@ def test_a_reader_hears_that_the_log_was_rewritten():
     with pytest.raises(StoreChangedError):
         past.run(reader, [ReadLog(2)])
     assert past.run(reader, [ReadLog(0)]) == [Log(2, [1, 3])]
+
+
+def test_a_reader_hears_that_commits_were_dropped_and_that_the_log_was_rewritten_behind_them():
+    shard, writer, reader = Shard(), a_caller(), a_caller()
+    for task in (1, 2):
+        shard.run(writer, [submit(task), Finish(task, 0, ANN)])
+    past = copy.deepcopy(shard)
+    shard.run(writer, [submit(3), Finish(3, 0, ANN)])
+    assert shard.run(reader, [ReadLog(0)]) == [Log(3, [1, 2, 3])]
+    shard.run(writer, [TrimLog(2)])
+    assert shard.run(a_caller(), [ReadLog(0)]) == [Log(3, [3], 2)]
+    assert shard.run(a_caller(), [ReadLog(1, 1)]) == [Log(3, [3], 1)]
+    shard.run(writer, [TrimLog(3)])
+    assert shard.run(reader, [ReadLog(3)]) == [Log(3, [])], "the last one that was dropped is still there to compare"
+    past.run(a_caller(), [submit(4), Finish(4, 0, ANN)])
+    past.run(a_caller(), [TrimLog(3)])
+    with pytest.raises(StoreChangedError):
+        past.run(reader, [ReadLog(3)])
 
 
 def test_rows_of_which_one_is_always_contested_get_through_in_parts(monkeypatch: pytest.MonkeyPatch):

@@ -29,11 +29,12 @@ from daws.runtime.cluster.direct.book import OPEN, Entry, decode
 from daws.runtime.cluster.direct.desk import Desk, Received
 from daws.runtime.cluster.direct.ends import BlamedTasks
 from daws.runtime.cluster.direct.words import TO_CLIENT, Batches, Fresh, Here, Sealed, ToClient
-from daws.runtime.cluster.direct.writing import Write, Written, complete, unfinished, write
+from daws.runtime.cluster.direct.writing import Write, Written, complete, write
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sessions import CANCELLED_AT_ONCE, is_function
 from daws.runtime.cluster.words import NOBODY, SESSION_BITS, Count, Counted, Ends, in_use
 from daws.store.memory.record import ready_of
+from daws.store.memory.sessions import unfinished_of
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.notes import FAILURES, NUMBERS, STRATEGY
 from daws.store.valkey.store import ValkeyStore
@@ -316,7 +317,7 @@ class ClientDesk(Desk):
             next_task = max(next_task, task + 1 + GAP)
             if record.held and not record.spec.leaf and not is_function(record):
                 tasks.append((task, len(record.spec.outputs)))
-            if (submit := unfinished(task, record, self.store.shard_count)) is not None:
+            if (submit := unfinished_of(task, record, self.store.shard_count)) is not None:
                 left.append(submit)
         for start in range(0, len(left), ROWS_MAX):
             self.send(_Repeat(left[start : start + ROWS_MAX], complete))

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable
 
 from daws.model.states import CANCELLED, DONE, FAILED
 from daws.runtime.blame import STEPS_MAX, path_of
-from daws.runtime.cluster.ends import LOST, has_ended
-from daws.store.memory.record import Record
+from daws.runtime.cluster.ends import LOST
+from daws.store.memory.record import Record, has_ended
 from daws.store.valkey.looking import Looking, log_row
 from daws.store.valkey.notes import FAILURES, ClusterNotes
 from daws.wire.ends import Outcome

@@ -14,9 +14,9 @@ from daws.model.states import DONE, FINAL
 from daws.model.task import CLIENT, FIRST_SPAWNED_ID
 from daws.runtime.cluster.direct.book import ENDING, OPEN, Entry
 from daws.runtime.cluster.direct.writing import write
-from daws.runtime.cluster.ends import has_ended
 from daws.runtime.cluster.sessions import CANCELLED_AT_ONCE, LINGER_S
 from daws.runtime.cluster.words import SESSION_BITS, session_of
+from daws.store.memory.record import has_ended
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.notes import FAILURES, FUNCTIONS
 from daws.wire.messages import CancelOrder, LetGo

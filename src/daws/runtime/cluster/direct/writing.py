@@ -5,8 +5,8 @@ is written with an edge to itself, and is registered with each parent. Parents t
 outputs. Then the task loses the edge to itself.
 
 Every step may be repeated. A client that is killed between two steps leaves a task that waits for itself, or for a
-parent that does not know of it. The next client of the session finds such tasks (`unfinished`) and carries out the
-missing steps (`complete`).
+parent that does not know of it. The next client of the session finds such tasks (`unfinished_of` of the store in
+memory) and carries out the missing steps (`complete`).
 """
 
 import asyncio
@@ -16,10 +16,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from daws.core.unsafe import tasks_of
-from daws.model.states import WAITING
 from daws.model.task import NodeId, Ready
-from daws.runtime.cluster.words import NOBODY
-from daws.store.memory.record import Record
 from daws.wire.store import (
     OK,
     STRUCK,
@@ -66,18 +63,6 @@ async def complete(call: Call, shard_count: int, rows: Sequence[RowType]) -> Wri
     writer = _Writer(call, shard_count, rows)
     await writer.complete()
     return Written(writer.answers, writer.doomed, frozenset(writer.unknown.values()))
-
-
-def unfinished(task: int, record: Record, shard_count: int) -> Submit | None:
-    """A row that completes a waiting task, or None if nothing can be missing. Its client may have died between two
-    steps, or a server that lost data may have forgotten one. The caller chooses the node."""
-    if record.state != WAITING or not isinstance(record.edges, tuple | set):
-        return None
-    home = shard_of(task, shard_count)
-    parents = tuple(sorted(parent for parent in record.edges if parent != task))
-    if task not in record.edges and all(shard_of(parent, shard_count) == home for parent in parents):
-        return None
-    return Submit(record.spec, parents, NOBODY)
 
 
 class _Writer:

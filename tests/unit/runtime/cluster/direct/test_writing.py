@@ -9,10 +9,11 @@ import pytest
 
 from daws.model.states import DONE, READY, WAITING
 from daws.model.task import NodeId, Ready, TaskSpec
-from daws.runtime.cluster.direct.writing import complete, unfinished, write
+from daws.runtime.cluster.direct.writing import complete, write
 from daws.runtime.cluster.words import NOBODY
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
+from daws.store.memory.sessions import unfinished_of
 from daws.testing.build import BIG
 from daws.wire.store import (
     CLIENT_HOLDER,
@@ -61,7 +62,7 @@ class Site:
 
     def go_on(self) -> dict[int, int]:
         """As the next client of the session does. Returns what is doomed."""
-        found = [unfinished(task, one, SHARDS) for task, one in self.records().items()]
+        found = [unfinished_of(task, one, SHARDS) for task, one in self.records().items()]
         rows = [Submit(one.spec, one.parents, ANN) for one in found if one is not None]
         return asyncio.run(complete(self.call, SHARDS, rows)).doomed
 
@@ -211,10 +212,10 @@ def test_a_task_in_one_piece_is_one_row():
     site = Site()
     site.write(submit(0), submit(1, 0), submit(2, 0, 1))
     assert site.store.calls == 1
-    assert unfinished(2, site.records()[2], SHARDS) is None
-    assert unfinished(0, site.records()[0], SHARDS) is None
+    assert unfinished_of(2, site.records()[2], SHARDS) is None
+    assert unfinished_of(0, site.records()[0], SHARDS) is None
     site.write(submit(BLOCK, 0))
-    left = unfinished(BLOCK, site.records()[BLOCK], SHARDS)
+    left = unfinished_of(BLOCK, site.records()[BLOCK], SHARDS)
     assert left is not None and left.parents == (0,) and left.node == NOBODY
     while site.run_one():
         pass
