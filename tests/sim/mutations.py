@@ -635,7 +635,7 @@ MUTANTS = (
     ),
     Mutant(
         "a node may be unknown to the server that takes over", 11, "core/failover.py",
-        "        core.take_members(Members(0, core.members.infos))\n"
+        "        core.take_members(Members(0, core.members.infos, core.members.strategy))\n"
         "        ask_shard(core, shard, Lease(core.node, 0, core.info, asked_ns=core.now_ns))\n",
         "        pass\n",
         where=("failover",),
