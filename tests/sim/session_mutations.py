@@ -45,6 +45,12 @@ SESSION_MUTANTS = (
         "                self.ends.find(self, one.task, one.state)\n",
         "                pass\n",
     ),
+    # -- 5. lost objects ----------------------------------------------------------------------------------------------
+    Mutant(
+        "a session never ends if what was lost is to be made again", 5, "store/memory/remaking.py",
+        " or wire.session_of(row.task) in shard.closed",
+        "",
+    ),
     # -- 6. references ------------------------------------------------------------------------------------------------
     Mutant(
         "a task is let go of before those that read it are written", 6, "core/session_write.py",
@@ -97,6 +103,11 @@ SESSION_MUTANTS = (
         "a cancel is sent once", 9, "core/session_tell.py",
         "(sent_ns == NOT_SENT or now_ns - sent_ns >= after_ns)",
         "sent_ns == NOT_SENT",
+    ),
+    Mutant(
+        "tasks are said to be cancelled when their session was lost", 9, "core/session_write.py",
+        "        if answer == CANCELLED and core.takes_tasks and not core.cancels.wants(task):\n",
+        "        if False:\n",
     ),
     Mutant(
         "a session that ends cancels nothing", 9, "core/session.py",
@@ -154,6 +165,11 @@ SESSION_MUTANTS = (
         "a task is given up whose parent is to be written once more", 11, "core/session_write.py",
         "self._was_sure(row.task, row.child) and row.task not in self.unwritten\n",
         "self._was_sure(row.task, row.child)\n",
+    ),
+    Mutant(
+        "the end of a lost parent is not known to what is said again", 11, "core/session_write.py",
+        "                self._doom(core, register, refusal)\n",
+        "                self._end_as(core, row.task, core.ends.fate_of(register.task))\n",
     ),
     Mutant(
         "a session is used before it is safe", 11, "core/session.py",

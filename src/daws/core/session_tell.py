@@ -93,6 +93,9 @@ class Cancels:
     def want(self, task: int, error: str = "") -> None:
         self._wanted.setdefault(task, error)
 
+    def wants(self, task: int) -> bool:
+        return task in self._wanted
+
     def ended(self, task: int) -> None:
         self._wanted.pop(task, None)
         self._ordered.discard(task)

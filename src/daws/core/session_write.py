@@ -83,7 +83,7 @@ class Writing:
         self._doubted: dict[int, Submit] = {}  # tasks of which it is not known whether their owners have them
         self._doomed: dict[int, Submit] = {}  # tasks that are to end because of a parent
         self._sure: set[tuple[int, int]] = set()  # parent and child: the parent was written when the child was told of
-        self._orphans: dict[int, int] = {}  # tasks whose parent is not in the store, and that parent
+        self._orphans: dict[int, tuple[Register, AnswerType]] = {}  # tasks that a parent may leave without an input
         self._causes: dict[int, list[int]] = {}  # tasks that have failed, and those that fail by it
 
     def __bool__(self) -> bool:
@@ -186,8 +186,7 @@ class Writing:
                 else:
                     self._written(task)
                 return
-            self._written(task)
-            core.ends.over(core, task, *_refusal(row, answer))
+            self._refused(core, row, answer)
             return
         self._written(task)
         if row.outputs:
@@ -201,11 +200,22 @@ class Writing:
             else:
                 core.hand_outs.add(row.node, Ready(row.spec, 0, 0))
 
+    def _refused(self, core: "SessionCore", row: Submit | Create, answer: AnswerType) -> None:
+        """The store does not take a task. If it is cancelled and nobody wanted that, another client has begun to end
+        the session: this one is about to hear so."""
+        task = row.spec.id
+        if answer == CANCELLED and core.takes_tasks and not core.cancels.wants(task):
+            self._growing.pop(task, None)
+            if task in self.unwritten:
+                self._early.append(self.unwritten[task])
+            return
+        self._written(task)
+        core.ends.over(core, task, *_refusal(row, answer))
+
     def on_create(self, core: "SessionCore", row: Create, answer: AnswerType) -> None:
         task = row.spec.id
         if answer != OK:
-            self._written(task)
-            core.ends.over(core, task, *_refusal(row, answer))
+            self._refused(core, row, answer)
             return
         if task not in self._growing:  # said again after a failover
             submit = Submit(row.spec, row.parents, NOBODY)
@@ -258,8 +268,11 @@ class Writing:
             self._early.append(row)
             return
         elif answer != OK and growing is None:
-            self._orphans[row.child] = row.task  # said again after a failover; it may have had all that it needs
-            core.ask(row.child, Inspect(row.child, brief=True))
+            if row.child in self._orphans:
+                self._early.append(row)
+            else:
+                self._orphans[row.child] = row, answer  # said again after a failover; it may have had what it needs
+                core.ask(row.child, Inspect(row.child))
             return
         elif answer != OK:
             self._doom(core, row, answer)
@@ -297,9 +310,11 @@ class Writing:
 
     def on_story(self, core: "SessionCore", row: Inspect, answer: AnswerType) -> None:
         """What became of a task: by what its children fail, and whether its owner may not have heard of it."""
-        parent = self._orphans.pop(row.task, None)
-        if parent is not None and isinstance(answer, Story) and answer.state == WAITING:
-            self._end_as(core, row.task, core.ends.fate_of(parent))
+        orphan = None if row.brief else self._orphans.pop(row.task, None)
+        if orphan is not None and isinstance(answer, Story) and answer.state == WAITING:
+            register, refusal = orphan
+            if register.task in answer.edges:
+                self._doom(core, register, refusal)
         error = answer.error if isinstance(answer, Story) else core.ends.fate_of(row.task)
         for child in self._causes.pop(row.task, ()):
             self._end_as(core, child, error)

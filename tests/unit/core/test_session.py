@@ -342,6 +342,25 @@ def test_a_parent_that_a_failover_has_lost_is_written_once_more_before_its_child
     assert not ends(harness.seen) and not sent(CancelOrder, harness.seen)
 
 
+def test_what_is_said_again_after_a_failover_ends_a_task_only_if_it_still_needs_that_parent():
+    harness = Harness(replicated=True, shards=2)
+    harness.all_is_safe()
+    done, cancelled, child, other = BASE, BASE + 1, BASE + 64, BASE + 65
+    harness.submit(done, cancelled)
+    harness.all_is_safe()
+    harness.submit(child, parents=(done, cancelled))
+    harness.submit(other, parents=(done, child))
+    harness.finish(done)
+    harness.store.apply(1, [Satisfy(one, done, 0) for one in (child, other)], harness.now_ns)
+    harness.store.shards[0].records[done] = None  # let go of, and forgotten
+    harness.step(StoreChanged(0))
+    assert not sent(CancelOrder, harness.tick())
+    harness.store.apply(0, [Cancel(cancelled, 0)], harness.now_ns)
+    harness.step(StoreChanged(0))
+    ((_, order),) = sent(CancelOrder, harness.seen)
+    assert order.tasks == (child,) and not order.error
+
+
 def test_an_answer_about_the_end_of_the_log_that_is_late_hides_no_end():
     harness = Harness(replicated=True, shards=2)
     harness.lost = True
@@ -360,6 +379,17 @@ def test_a_client_that_was_replaced_hears_of_it():
     assert of(SessionOpened, second.seen)
     first.now_ns = 2 * LEASE_NS
     assert of(SessionRefused, first.step(TimerFired(0))) == [SessionRefused(UNDERWAY)]
+
+
+def test_tasks_of_a_session_that_another_client_ends_are_not_said_to_be_cancelled():
+    """Its shards take no more tasks before this client hears that it has lost the session."""
+    first = Harness(shards=2)
+    sweeper = Harness(first.store, b"broom", 2 * LEASE_NS, session=1, why=TO_SWEEP)
+    assert not of(SessionRefused, sweeper.seen)
+    found = [*first.submit(BASE), *first.submit(BASE + 64, parents=(BASE,))]
+    first.now_ns = 2 * LEASE_NS
+    found += first.step(TimerFired(0))
+    assert of(SessionRefused, found) and not ends(found)
 
 
 def test_every_event_of_a_session_has_a_handler():
