@@ -58,7 +58,6 @@ class SessionEnds:
         "_looked_up",
         "_read_every_ns",
         "_read_to",
-        "_sought",
         "_verified",
         "pending",
         "read_at_ns",
@@ -69,7 +68,6 @@ class SessionEnds:
         self._read_to = [0] * shard_count
         self._looked_up: dict[int, None] = {}  # tasks that have ended, and are asked how, or what they have made
         self._verified: dict[int, None] = {}  # tasks that the store may have lost
-        self._sought: dict[int, None] = {}  # tasks that may stand among the commits that were dropped
         self._ended: list[Outcome] = []
         self._fallen: dict[int, tuple[int, str]] = {}  # tasks that did not end well: their states and errors
         self._has_news = False  # the logs told of an end that nobody else had told
@@ -83,14 +81,12 @@ class SessionEnds:
         """Nobody wants to know any more how this task ends."""
         self.pending.pop(task, None)
         self._looked_up.pop(task, None)
-        self._sought.pop(task, None)
 
     def drop_all(self) -> None:
         """The session ends, and with it all futures."""
         self.pending.clear()
         self._looked_up.clear()
         self._verified.clear()
-        self._sought.clear()
 
     def read(self, core: "SessionCore", now_ns: int) -> None:
         """Ask for the ends since the last time, less often while others tell of all ends."""
@@ -127,11 +123,11 @@ class SessionEnds:
                     self.over(core, task, state, error)
 
     def _seek(self, core: "SessionCore", shard: int) -> None:
-        """Some commits of this shard were dropped before they were read."""
+        """Some commits of this shard were dropped before they were read. A question that is under way may have been
+        answered before these commits."""
         for task in self.pending:
             if shard_of(task, core.shard_count) == shard and task not in self._looked_up:
-                self._sought[task] = None
-                core.ask_once(task, Inspect(task, brief=True))
+                core.ask(task, Inspect(task, brief=True))
 
     def verify(self, core: "SessionCore", shard: int) -> None:
         """A shard that has forgotten something was told again all that this client knows. What it does not know now,
@@ -167,14 +163,13 @@ class SessionEnds:
             core.ask(task, Inspect(task, brief=True))  # lost, and this is how it ended the second time
 
     def on_story(self, core: "SessionCore", row: Inspect, answer: AnswerType) -> None:
-        if row.task in self._sought:
-            del self._sought[row.task]
-            if answer == HAS_ENDED or (isinstance(answer, Story) and answer.ended):
-                self._looked_up[row.task] = None
-                if not isinstance(answer, Story) or answer.state not in (FAILED, CANCELLED_STATE):
-                    core.ask(row.task, Locate(row.task))
-        if row.task in self._looked_up and isinstance(answer, Story) and answer.state in (FAILED, CANCELLED_STATE):
-            self.over(core, row.task, answer.state, answer.error)
+        task = row.task
+        if task not in self.pending:
+            return
+        if isinstance(answer, Story) and answer.state in (FAILED, CANCELLED_STATE):
+            self.over(core, task, answer.state, answer.error)
+        elif task not in self._looked_up and (answer == HAS_ENDED or (isinstance(answer, Story) and answer.ended)):
+            self.find(core, task)
 
     def over(
         self, core: "SessionCore", task: int, state: int, error: str = "", outputs: tuple[Input, ...] = ()
@@ -182,7 +177,6 @@ class SessionEnds:
         """A task has ended, if that is news."""
         core.cancels.ended(task)
         self._looked_up.pop(task, None)
-        self._sought.pop(task, None)
         if task in self.pending:
             del self.pending[task]
             if state != DONE:
@@ -195,7 +189,6 @@ class SessionEnds:
         for one in ends:
             forget(one.task)
             looked_up(one.task, None)
-            self._sought.pop(one.task, None)
             if ended(one.task, NOT_PENDING) is None:
                 self._ended.append(one)
                 if one.state:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from daws.core.session_ends import forgotten
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import FAILED as STATE_FAILED
-from daws.model.states import READY, WAITING
+from daws.model.states import FINAL, READY, WAITING
 from daws.model.task import AGAIN, Input, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
@@ -196,7 +196,7 @@ class Writing:
         elif not row.parents:
             if again:  # its owner may have it, or may have had it before
                 self._doubted[task] = row
-                core.ask(task, Inspect(task, brief=True))
+                core.ask(task, Inspect(task))
             else:
                 core.hand_outs.add(row.node, Ready(row.spec, 0, 0))
 
@@ -286,7 +286,7 @@ class Writing:
         """A parent has failed, was cancelled, or is not there any more: the task ends like that."""
         if answer == FAILED:
             self._causes.setdefault(row.task, []).append(row.child)
-            core.ask(row.task, Inspect(row.task, brief=True))
+            core.ask(row.task, Inspect(row.task))
             return
         if answer == CANCELLED:
             error = ""
@@ -309,15 +309,21 @@ class Writing:
             self._let_go_of_parents(row)
 
     def on_story(self, core: "SessionCore", row: Inspect, answer: AnswerType) -> None:
-        """What became of a task: by what its children fail, and whether its owner may not have heard of it."""
-        orphan = None if row.brief else self._orphans.pop(row.task, None)
+        """What became of a task: by what its children fail, and whether its owner may not have heard of it. (A brief
+        answer is to another question, and may be older.)"""
+        if row.brief:
+            return
+        orphan = self._orphans.pop(row.task, None)
         if orphan is not None and isinstance(answer, Story) and answer.state == WAITING:
             register, refusal = orphan
             if register.task in answer.edges:
                 self._doom(core, register, refusal)
         error = answer.error if isinstance(answer, Story) else core.ends.fate_of(row.task)
         for child in self._causes.pop(row.task, ()):
-            self._end_as(core, child, error)
+            if isinstance(answer, Story) and answer.state not in FINAL:
+                self._early.append(Register(row.task, child))  # after a failover it has not failed yet
+            else:
+                self._end_as(core, child, error)
         submit = self._doubted.pop(row.task, None)
         if submit is None or not isinstance(answer, Story):
             return

@@ -37,12 +37,15 @@ from daws.wire.store import (
     SESSION_BITS,
     TO_SWEEP,
     UNDERWAY,
+    UNKNOWN,
     Cancel,
     Finish,
+    Inspect,
     Open,
     Register,
     Release,
     Satisfy,
+    Story,
     Submit,
     TrimLog,
 )
@@ -379,6 +382,39 @@ def test_a_client_that_was_replaced_hears_of_it():
     assert of(SessionOpened, second.seen)
     first.now_ns = 2 * LEASE_NS
     assert of(SessionRefused, first.step(TimerFired(0))) == [SessionRefused(UNDERWAY)]
+
+
+def test_an_answer_that_is_older_than_a_task_does_not_hide_that_its_owner_may_lack_it():
+    """When commits were dropped from the log, the client asks for all tasks, also for one that is not written yet."""
+    harness = Harness()
+    harness.mute = (Submit, Inspect)
+    harness.submit(BASE)
+    harness.store.apply(0, [TrimLog(0)], harness.now_ns)
+    for number in range(BASE + 1, BASE + 3):
+        harness.store.apply(0, [Submit(TaskSpec(number), (), 0), Finish(number, 0, 0, ())], harness.now_ns)
+    harness.store.apply(0, [TrimLog(2)], harness.now_ns)
+    (old,) = [one for one in of(CallStore, harness.tick()) if Inspect(BASE, True) in one.rows]
+    harness.mute = (Inspect,)
+    assert not handed(harness.tick())
+    harness.step(StoreAnswered(old.token, [UNKNOWN] * len(old.rows)))
+    harness.mute = ()
+    assert handed(harness.tick()) == [BASE]
+
+
+def test_each_loss_of_commits_is_asked_about():
+    harness = Harness()
+    harness.submit(BASE)
+    harness.mute = (Inspect,)
+    for number in (BASE + 1, BASE + 2):
+        harness.store.apply(0, [Submit(TaskSpec(number), (), 0), Finish(number, 0, 0, ())], harness.now_ns)
+    harness.store.apply(0, [TrimLog(2)], harness.now_ns)
+    (old,) = [one for one in of(CallStore, harness.tick()) if Inspect(BASE, True) in one.rows]
+    harness.finish(BASE)
+    harness.store.apply(0, [TrimLog(3)], harness.now_ns)
+    harness.tick()
+    harness.step(StoreAnswered(old.token, [Story(READY, 0, 0, 0)] * len(old.rows)))
+    harness.mute = ()
+    assert [end.task for end in ends(harness.tick())] == [BASE]
 
 
 def test_tasks_of_a_session_that_another_client_ends_are_not_said_to_be_cancelled():
