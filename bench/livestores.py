@@ -47,7 +47,7 @@ def live(
     they left."""
     place = folder / "cluster"
     init_cluster(place, ClusterConfig(name=NAME, port=free_port(), store=store, store_shards=shards))
-    command = [sys.executable, "-m", "daws.cli", "node", "--cluster", str(place)]
+    command = [sys.executable, "-m", "daws", "node", "--cluster", str(place)]
     command += ["--executors", str(executors), "--kind", kind]
     logs = [folder / f"node-{number}.log" for number in range(NODES)]
     nodes = []

@@ -74,7 +74,7 @@ class World(AbstractContextManager["World"]):
     # -- processes -----------------------------------------------------------------------------------------------------
 
     def daws(self, *words: str) -> None:
-        command = [sys.executable, "-m", "daws.cli", *words]
+        command = [sys.executable, "-m", "daws", *words]
         done = subprocess.run(command, cwd=ROOT, env=self.environment(), capture_output=True, text=True, check=False)
         assert not done.returncode, f"daws {' '.join(words)}: {done.stderr}"
 
@@ -95,10 +95,10 @@ class World(AbstractContextManager["World"]):
         return process
 
     def start_store(self) -> None:
-        self.store = self.start("store", ["daws.cli", "store", "--cluster", str(self.cluster)])
+        self.store = self.start("store", ["daws", "store", "--cluster", str(self.cluster)])
 
     def start_node(self, host: int) -> None:
-        words = ["daws.cli", "node", "--cluster", str(self.cluster), "--executors", str(EXECUTORS)]
+        words = ["daws", "node", "--cluster", str(self.cluster), "--executors", str(EXECUTORS)]
         words += ["--bind", self.hosts.address(host), "--leave-within", "5"]
         before = tuple(self.hosts.command(host))
         self.nodes[host] = self.start(f"node-{host}", words, before, TMPDIR=self.disks.folder(host))

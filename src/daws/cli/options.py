@@ -3,7 +3,8 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from daws.cli.messages import EXIT_USAGE, complain, one_line, shown
@@ -20,6 +21,11 @@ CORES = 2
 LEAVE_S = 60.0
 CLUSTER = "DAWS_CLUSTER"
 LOG = "DAWS_LOG"
+ELSEWHERE = {
+    **dict.fromkeys(("--workers", "--nworkers", "--num-workers", "--cpus", "--cores", "--slots"), "--executors"),
+    **dict.fromkeys(("--folder", "--dir", "--keys", "--config"), "--cluster"),
+}
+"""Names of options of other tools, and the option that means the same here."""
 
 GROUPS = """\
 nodes that differ:
@@ -32,11 +38,13 @@ nodes that differ:
 class Parser(argparse.ArgumentParser):
     """An argparse parser that complains in one line, and does not keep to itself that its help could not be written.
 
-    `complete` adds the arguments of a command when that command is typed. `shows_settings` adds a table of the keys of
+    `complete` adds the arguments of a command when that command is typed. `elsewhere` has names of commands of other
+    tools, and what does the same here. `shows_settings` adds a table of the keys of
     `--set` to the help.
     """
 
     complete: "Callable[[Parser], None] | None" = None
+    elsewhere: "Mapping[str, str]" = MappingProxyType({})
     leaves_rest_to_script = False
     shows_settings = False
 
@@ -52,9 +60,30 @@ class Parser(argparse.ArgumentParser):
             at = next((number for number, one in enumerate(args) if is_script(one)), len(args))
             args, rest = args[: at + 1], args[at + 1 :]
         found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self._refuse(unknown[0])
         if rest:
             found.script_arguments = rest
         return found, unknown
+
+    def _refuse(self, word: str) -> NoReturn:
+        """Say what an argument may have meant that this command does not have."""
+        options = self._option_string_actions
+        name = word.partition("=")[0]
+        if name.startswith("-"):
+            meant = ELSEWHERE.get(name, "")
+            meant = meant if meant in options else closest(name, options)
+            self.error(f"there is no option {name}" + (f"; did you mean {meant}?" if meant else ""))
+        is_folder = "--cluster" in options and os.path.isdir(word)
+        cure = f"; the folder of a cluster is given by --cluster {word}" if is_folder else ""
+        self.error(f"there is one argument too many: {shown(word)}{cure}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            meant = closest(value, action.choices)
+            others = f"did you mean {meant!r}?" if meant else f"there are {', '.join(action.choices)}"
+            self.error(f"there is no command {shown(value)}; {self.elsewhere.get(value, others)}")
+        super()._check_value(action, value)
 
     def format_help(self) -> str:
         text = super().format_help()
@@ -92,6 +121,13 @@ class Once(argparse.Action):
             parser.error(f"{option} is given twice")
         given.add(self.dest)
         setattr(namespace, self.dest, values)
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """The known name that was meant, perhaps; "" if none is near."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, list(known), 1, 0.7)), "")
 
 
 def is_script(what: str) -> bool:

@@ -32,6 +32,17 @@ COMMANDS = {
     "workloads": "list the workloads and what each can be told",
 }
 
+ELSEWHERE = {
+    **dict.fromkeys(("start", "worker", "up", "serve"), "'daws node' starts a node"),
+    **dict.fromkeys(("stop", "shutdown", "kill", "down"), "Ctrl-C ends 'daws node', 'daws drain' a node elsewhere"),
+    **dict.fromkeys(("status", "list", "info", "ls"), "'daws nodes' and 'daws sessions' say what there is"),
+    **dict.fromkeys(("ps", "jobs", "queue", "cancel"), "'daws sessions' lists sessions, or ends one"),
+    **dict.fromkeys(("init", "create"), "'daws cluster init' makes a cluster"),
+    "head": "the first 'daws node' starts the store; 'daws store' serves it alone",
+    "simulate": "'daws sim' simulates",
+}
+"""Names of commands of other tools, and which command does that here."""
+
 _ABOUT = """\
 Run many Python functions and programs that need each other's results, on this machine or on
 many; or simulate what they would do. Most work is done from Python ('import daws')."""
@@ -55,6 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="daws", description=_ABOUT, epilog=_EXAMPLES, formatter_class=Format, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"daws {__version__}")
     parser.set_defaults(run=lambda _: parser.show_help())
+    parser.elsewhere = ELSEWHERE
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     for name, line in COMMANDS.items():
         command = commands.add_parser(name, help=line, formatter_class=Format, allow_abbrev=False)

@@ -36,6 +36,5 @@ def run(arguments: argparse.Namespace) -> int:
         rows = [asdict(one) for one in sessions]
         print(as_json([{"session": row.pop("name"), **row} for row in rows]))
         return 0
-    for one in sessions:
-        print(one)
+    print("\n".join(map(str, sessions)) or "there are no sessions; each client of the cluster has one")
     return 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack, overload
 
 from daws.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from daws.client.future import Future
     from daws.client.gathering import Errors
     from daws.client.mapping import Mapped
     from daws.client.options import MapSynonyms, Options, TaskOptions
@@ -18,12 +20,35 @@ T = TypeVar("T")
 
 
 class Signatures:
-    """The methods `map` and `options` with their types; each class says what these do."""
+    """The methods `submit`, `map` and `options` with their types."""
 
     __slots__ = ()
 
+    _cluster: ClusterMethods
+
     def __reduce__(self) -> NoReturn:
         raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
+
+    def _of(self, function: Any) -> tuple[Callable[..., Any], Options]:
+        """The function to send, and its options."""
+        raise NotImplementedError
+
+    def _with_options(self, options: dict[str, Any]) -> Submitter:
+        raise NotImplementedError
+
+    @overload
+    def submit(self, function: Task[Any, T], /, *args: Any, **kwargs: Any) -> Future[T]: ...
+    @overload
+    def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]: ...
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Run `function(*args, **kwargs)` in a worker and return its future.
+
+        Futures may be anywhere inside the arguments: the task waits for them, and the function gets their results. With
+        `options(outputs=n)` before it the function returns n values, and this a tuple of n futures.
+        """
+        plain, options = self._of(function)
+        return self._cluster._start(plain, args, kwargs, options)
 
     @overload
     def map(
@@ -58,12 +83,8 @@ class Signatures:
             from daws.client.options import NAMES
 
             chunk = chunk_of(others, chunk, NAMES)
-        return self._map_items(function, iterables, chunk)
-
-    def _map_items(
-        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None
-    ) -> Mapped[Any]:
-        raise NotImplementedError
+        plain, given = self._of(function)
+        return self._cluster._map(plain, iterables, chunk, given)
 
     @overload
     def options(self, **options: Unpack[TaskOptions]) -> Submitter: ...
@@ -85,28 +106,31 @@ class Signatures:
         """
         return self._with_options(options)
 
-    def _with_options(self, options: dict[str, Any]) -> Submitter:
-        raise NotImplementedError
-
 
 class ClusterMethods(Signatures):
     """The methods of clusters that are the same inside and outside of tasks."""
 
     __slots__ = ()
 
+    @property
+    def _cluster(self) -> ClusterMethods:  # type: ignore[override]
+        return self
+
     def _with_options(self, options: dict[str, Any]) -> Submitter:
         from daws.client.submitting import Submitter
 
         return Submitter(self, options)
 
-    def _map_items(
-        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None
-    ) -> Mapped[Any]:
+    def _of(self, function: Any) -> tuple[Callable[..., Any], Options]:
+        if getattr(type(function), "_is_task", False):
+            return function._sent_function(), function._checked
+        return function, self._usual
+
+    @cached_property
+    def _usual(self) -> Options:
         from daws.client.options import USUAL
 
-        if getattr(type(function), "_is_task", False):
-            return self.options()._map_items(function, iterables, chunk)
-        return self._map(function, iterables, chunk, USUAL)
+        return USUAL
 
     def _start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options

@@ -1,19 +1,15 @@
 """A cluster with options for the tasks that are submitted by it: what `cluster.options(…)` gives."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from daws.client.hints import answer_to
-from daws.client.mapping import Mapped
 from daws.client.options import Options, options_of
 from daws.client.signatures import ClusterMethods, Signatures
 
 if TYPE_CHECKING:
     from daws.client.commands import Command, CommandFuture, Word
     from daws.client.future import Future
-    from daws.client.tasks import Task
-
-T = TypeVar("T")
 
 
 class Submitter(Signatures):
@@ -25,25 +21,6 @@ class Submitter(Signatures):
         self._checked = options_of(**given)
         self._cluster = cluster
         self._given = given
-
-    if TYPE_CHECKING:
-
-        @overload
-        def submit(self, function: "Task[Any, T]", /, *args: Any, **kwargs: Any) -> "Future[T]": ...
-        @overload
-        def submit(self, function: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]": ...
-
-    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Submit a task as `Cluster.submit` does. With `outputs=n` the function returns n values, and this a tuple of
-        n futures."""
-        plain, options = self._of(function)
-        return self._cluster._start(plain, args, kwargs, options)
-
-    def _map_items(
-        self, function: Callable[..., Any], iterables: tuple[Iterable[Any], ...], chunk: int | None
-    ) -> Mapped[Any]:
-        plain, options = self._of(function)
-        return self._cluster._map(plain, iterables, chunk, options)
 
     def run(self, words: "Command | str | Sequence[Word]", **described: Any) -> "CommandFuture":
         """Run a program as `Cluster.run` does."""

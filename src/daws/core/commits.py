@@ -43,7 +43,14 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 
-def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, values: tuple[bytes, ...] = ()) -> None:
+def finish(
+    core: NodeCore,
+    ready: Ready,
+    sizes: tuple[int, ...],
+    error: str,
+    values: tuple[bytes, ...] = (),
+    failure: bytes = b"",
+) -> None:
     """A run ended: ask the store to commit it. Its objects are here from now on."""
     spec = ready.spec
     task = spec.id
@@ -68,7 +75,7 @@ def finish(core: NodeCore, ready: Ready, sizes: tuple[int, ...], error: str, val
             for object_, size in large:
                 add_object(core, object_, size)
             _learn_size(core, spec.kind, sum([size for _, size in large]))
-    row = Finish(task, ready.attempt, core.node, outputs, error)
+    row = Finish(task, ready.attempt, core.node, outputs, error, failure)
     add_end(core, task, row, not spec.leaf or bool(error))
 
 

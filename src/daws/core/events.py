@@ -22,7 +22,7 @@ class Started(Event, frozen=True):
 
 class RunEnded(Event, frozen=True):
     """A run is over. `sizes` are the bytes of its outputs, `error` is empty if it went well. `retry`: its worker died;
-    `waited`: while it was suspended, so it was hardly its fault.
+    `waited`: while it was suspended, so it was hardly its fault. `failure` is the exception as it travels.
 
     `values` are the outputs that are small enough to travel inside records, empty for others; simulations have none.
     """
@@ -35,6 +35,7 @@ class RunEnded(Event, frozen=True):
     retry: bool = False
     values: tuple[bytes, ...] = ()
     waited: bool = False
+    failure: bytes = b""
 
 
 class RunDone(Event, frozen=True):

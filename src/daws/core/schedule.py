@@ -293,7 +293,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
             return
     else:
         count_end(core, ready.spec.kind, event.duration_ns)
-    core.finish(ready, event.sizes, event.error, event.values)
+    core.finish(ready, event.sizes, event.error, event.values, event.failure)
 
 
 def _goes_first(core: NodeCore, ready: Ready) -> bool:

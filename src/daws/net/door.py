@@ -4,7 +4,6 @@ All of it happens on the event loop; `daws.net.stream` has the same for threads.
 """
 
 import asyncio
-import ssl
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Callable
 from socket import socket
@@ -12,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import msgpack
 
-from daws.model.errors import PeerError, UnavailableError
+from daws.model.errors import PeerError
 from daws.net.address import Unix, parse_address
 from daws.net.complaints import COMPLAINTS
 from daws.net.handshake import Hello
@@ -23,15 +22,11 @@ from daws.net.listening import (
     HANDSHAKE_S,
     STRANGERS_MAX,
     TOO_MANY,
-    address_of,
+    ListeningSocket,
     check_keys,
-    complain_if_full,
-    context_for,
-    listen,
-    name_of,
-    stop_listening,
+    reaching,
+    turned_away,
 )
-from daws.net.tls import is_final, reason_of
 
 FAREWELL_S = 5.0
 T = TypeVar("T")
@@ -48,16 +43,13 @@ async def dial(
     node: int | None = None,
     timeout_s: float = HANDSHAKE_S,
 ) -> Link[T]:
-    """Connect to an address and return the link. If a `node` is given, the peer must be that node.
-
-    Raise UnavailableError if nothing answers (`retry` is true), or if the two ends do not fit together (`retry` is
-    false).
-    """
+    """Connect to an address and return the link. If a `node` is given, the peer must be that node. Raise
+    UnavailableError as `reaching` does."""
     where = parse_address(address)
     check_keys(where, keys)
     loop = asyncio.get_running_loop()
     link: Link[T] = Link(loop, hello, address, lambda link: link.begin(decoder, received, lost), node)
-    try:
+    with reaching(address, link.abort):
         async with asyncio.timeout(timeout_s):
             if isinstance(where, Unix):
                 await loop.create_unix_connection(lambda: link, where.path)
@@ -72,12 +64,6 @@ async def dial(
                     ssl_shutdown_timeout=FAREWELL_S,
                 )
             await link.ready
-    except (OSError, PeerError) as error:
-        link.abort()
-        raise UnavailableError(f"{address}: {reason_of(error)}", retry=not is_final(error)) from error
-    except BaseException:
-        link.abort()
-        raise
     return link
 
 
@@ -88,55 +74,47 @@ async def serve(bind: str, keys: Keys | None, hello: Hello, accepted: Callable[[
     link. A peer that fails the handshake gets a line in the log. Raise UsageError or UnavailableError if this process
     cannot listen there.
     """
-    context = context_for(bind, keys)
-    return Door(asyncio.get_running_loop(), listen(bind, keys), context, hello, accepted)
+    return Door(asyncio.get_running_loop(), ListeningSocket(bind, keys), hello, accepted)
 
 
 class Door:
-    """A listening socket on the event loop. `address` is where peers find it, with the port that the system has
-    chosen."""
+    """A listening socket on the event loop. `address` is where peers find it."""
 
     def __init__(
-        self,
-        loop: AbstractEventLoop,
-        sock: socket,
-        context: ssl.SSLContext | None,
-        hello: Hello,
-        accepted: Callable[[Link[Any]], None],
+        self, loop: AbstractEventLoop, listener: ListeningSocket, hello: Hello, accepted: Callable[[Link[Any]], None]
     ) -> None:
-        self.address = address_of(sock)
+        self.address = listener.address
         self._loop = loop
-        self._sock = sock
-        self._context = context
+        self._listener = listener
+        self._fd = listener.sock.fileno()
         self._hello = hello
         self._accepted = accepted
         self._strangers: set[Task[None]] = set()
         self._rest: asyncio.TimerHandle | None = None
-        sock.setblocking(False)
-        loop.add_reader(sock.fileno(), self._on_knock)
+        listener.sock.setblocking(False)
+        loop.add_reader(self._fd, self._on_knock)
 
     def close(self) -> None:
         """Stop listening. Links that exist stay open."""
-        if self._sock.fileno() < 0:
+        if self._listener.sock.fileno() < 0:
             return
-        self._loop.remove_reader(self._sock.fileno())
+        self._loop.remove_reader(self._fd)
         if self._rest is not None:
             self._rest.cancel()
-        stop_listening(self._sock)
+        self._listener.close()
         for task in self._strangers:
             task.cancel()
 
     def _on_knock(self) -> None:
         try:
-            sock, where = self._sock.accept()
+            sock, name = self._listener.accept()
         except OSError as error:
-            if complain_if_full(error, self.address):
+            if self._listener.warn_if_full(error):
                 self._take_a_breath()
             return
-        name = name_of(where, self.address)
         if len(self._strangers) >= STRANGERS_MAX:
             sock.close()
-            COMPLAINTS.warn(f"{name} was turned away: {TOO_MANY}")
+            COMPLAINTS.warn(turned_away(name, PeerError(TOO_MANY)))
             return
         task = self._loop.create_task(self._welcome(sock, name))
         self._strangers.add(task)
@@ -150,28 +128,29 @@ class Door:
     def _take_a_breath(self) -> None:
         """Accept nothing for BREATH_S. A peer that is not accepted keeps the socket readable, so the loop would do
         nothing else."""
-        self._loop.remove_reader(self._sock.fileno())
-        self._rest = self._loop.call_later(BREATH_S, self._loop.add_reader, self._sock.fileno(), self._on_knock)
+        self._loop.remove_reader(self._fd)
+        self._rest = self._loop.call_later(BREATH_S, self._loop.add_reader, self._fd, self._on_knock)
 
     async def _welcome(self, sock: socket, name: str) -> None:
         link: Link[Any] = Link(self._loop, self._hello, name, self._accepted)
+        context = self._listener.context
         try:
             async with asyncio.timeout(HANDSHAKE_S):
                 sock.setblocking(False)
-                if self._context is None:
+                if context is None:
                     await self._loop.connect_accepted_socket(lambda: link, sock)
                 else:
                     await self._loop.connect_accepted_socket(
                         lambda: link,
                         sock,
-                        ssl=self._context,
+                        ssl=context,
                         ssl_handshake_timeout=2 * HANDSHAKE_S,
                         ssl_shutdown_timeout=FAREWELL_S,
                     )
                 await link.ready
         except (OSError, PeerError) as error:
             link.abort()
-            COMPLAINTS.warn(f"{name} was turned away: {reason_of(error)}")
+            COMPLAINTS.warn(turned_away(name, error))
         except BaseException:
             link.abort()
             raise

@@ -1,4 +1,4 @@
-"""Listening sockets, for event loops and threads alike, and the limits for peers that connect.
+"""Listening sockets and connecting to them, for event loops and threads alike, and the limits for peers that connect.
 
 TCP always needs keys, also on the loopback, which other users of the machine can reach. Unix sockets need none, in a
 folder that only its owner can enter.
@@ -6,14 +6,15 @@ folder that only its owner can enter.
 
 import errno
 import os
-import ssl
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from socket import AF_INET, AF_INET6, AF_UNIX, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
 
-from daws.model.errors import UnavailableError, UsageError
+from daws.model.errors import PeerError, UnavailableError, UsageError
 from daws.net.address import Tcp, Unix, check_private, parse_address
 from daws.net.complaints import COMPLAINTS
 from daws.net.keys import Keys
+from daws.net.tls import is_final, reason_of
 
 HANDSHAKE_S = 10.0
 """The time limit from the first byte to the end of the handshake."""
@@ -23,6 +24,61 @@ TOO_MANY = f"{STRANGERS_MAX} others have not said yet who they are"
 BREATH_S = 0.5
 BACKLOG = 512
 FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class ListeningSocket:
+    """A listening socket. `address` is where peers find it, with the port that the system has chosen. `context` is the
+    TLS of its peers; None for unix sockets, with or without keys."""
+
+    def __init__(self, bind: str, keys: Keys | None) -> None:
+        """Raise UsageError or UnavailableError if this process cannot listen there."""
+        self.context = None if keys is None or isinstance(parse_address(bind), Unix) else keys.server
+        self.sock = listen(bind, keys)
+        name = self.sock.getsockname()
+        self.address = str(Tcp(name[0], name[1])) if isinstance(name, tuple) else str(name)
+
+    def accept(self) -> tuple[socket, str]:
+        """A new peer's socket, and its name for the log."""
+        sock, where = self.sock.accept()
+        return sock, str(Tcp(where[0], where[1])) if isinstance(where, tuple) else f"somebody at {self.address}"
+
+    def warn_if_full(self, error: OSError) -> bool:
+        """Log that no peer can connect because this process or the system has too many open files, and how to cure it.
+
+        Return whether this is the reason why `accept` has failed.
+        """
+        if error.errno in FULL:
+            COMPLAINTS.warn(f"nobody can come in at {self.address}: {error.strerror}; raise the limit (ulimit -n)")
+        return error.errno in FULL
+
+    def close(self) -> None:
+        """Close the socket and remove its file, if it has one."""
+        self.sock.close()
+        if self.address.startswith("/"):
+            with suppress(OSError):
+                os.unlink(self.address)
+
+
+def turned_away(name: str, why: Exception) -> str:
+    """A line for the log about a peer that was not let in."""
+    return f"{name} was turned away: {reason_of(why)}"
+
+
+@contextmanager
+def reaching(address: str, abort: Callable[[], object]) -> Iterator[None]:
+    """Connect to this address; `abort` is called if that fails.
+
+    Raise UnavailableError if nothing answers (`retry` is true), or if the two ends do not fit together (`retry` is
+    false).
+    """
+    try:
+        yield
+    except (OSError, PeerError) as error:
+        abort()
+        raise UnavailableError(f"{address}: {reason_of(error)}", retry=not is_final(error)) from error
+    except BaseException:
+        abort()
+        raise
 
 
 def listen(bind: str, keys: Keys | None) -> socket:
@@ -49,15 +105,6 @@ def listen(bind: str, keys: Keys | None) -> socket:
     return sock
 
 
-def stop_listening(sock: socket) -> None:
-    """Close a listening socket and remove its file, if it has one."""
-    name = sock.getsockname()
-    sock.close()
-    if isinstance(name, str):
-        with suppress(OSError):
-            os.unlink(name)
-
-
 def check_keys(where: Tcp | Unix, keys: Keys | None) -> None:
     """Raise UsageError if a peer without keys could connect to this address."""
     if isinstance(where, Unix):
@@ -66,30 +113,3 @@ def check_keys(where: Tcp | Unix, keys: Keys | None) -> None:
         raise UsageError(
             f"{where} needs keys, as only unix sockets go without: make some by 'daws cluster init DIR' and name DIR"
         )
-
-
-def context_for(bind: str, keys: Keys | None) -> ssl.SSLContext | None:
-    """The TLS context for peers that connect to this address. None for unix sockets, with or without keys."""
-    return None if keys is None or isinstance(parse_address(bind), Unix) else keys.server
-
-
-def address_of(sock: socket) -> str:
-    """The address that peers dial to reach this socket."""
-    name = sock.getsockname()
-    return str(Tcp(name[0], name[1])) if isinstance(name, tuple) else str(name)
-
-
-def name_of(where: object, address: str) -> str:
-    """The name, for the log, of a peer that has connected to this address."""
-    return str(Tcp(where[0], where[1])) if isinstance(where, tuple) else f"somebody at {address}"
-
-
-def complain_if_full(error: OSError, address: str) -> bool:
-    """Log that no peer can connect because this process or the system has too many open files, and how to cure it.
-
-    Return whether this is the reason of the error.
-    """
-    if error.errno not in FULL:
-        return False
-    COMPLAINTS.warn(f"nobody can come in at {address}: {error.strerror}; raise the limit (ulimit -n)")
-    return True

@@ -13,7 +13,7 @@ from contextlib import suppress
 from socket import AF_UNIX, SHUT_RDWR, SOCK_STREAM, create_connection, socket
 from threading import Lock, Thread
 
-from daws.model.errors import PeerError, UnavailableError
+from daws.model.errors import PeerError
 from daws.net.address import Unix, parse_address
 from daws.net.complaints import COMPLAINTS
 from daws.net.handshake import ROLES, Handshake, Hello
@@ -24,15 +24,11 @@ from daws.net.listening import (
     HANDSHAKE_S,
     STRANGERS_MAX,
     TOO_MANY,
-    address_of,
+    ListeningSocket,
     check_keys,
-    complain_if_full,
-    context_for,
-    listen,
-    name_of,
-    stop_listening,
+    reaching,
+    turned_away,
 )
-from daws.net.tls import is_final, reason_of
 
 CHUNK_BYTES = 1 << 20
 SILENCE_S = 60.0
@@ -42,13 +38,13 @@ SILENCE_S = 60.0
 def connect(
     address: str, keys: Keys | None, hello: Hello, *, node: int | None = None, timeout_s: float = HANDSHAKE_S
 ) -> socket:
-    """Connect to an address and return the socket. If a `node` is given, the peer must be that node. Raises the same
-    errors as `dial`."""
+    """Connect to an address and return the socket. If a `node` is given, the peer must be that node. Raise
+    UnavailableError as `reaching` does."""
     where = parse_address(address)
     check_keys(where, keys)
     deadline_s = time.monotonic() + timeout_s
     sock = socket(AF_UNIX, SOCK_STREAM)
-    try:
+    with reaching(address, lambda: sock.close()):
         if isinstance(where, Unix):
             sock.settimeout(timeout_s)
             sock.connect(where.path)
@@ -57,12 +53,6 @@ def connect(
             sock.close()
             sock = keys.client.wrap_socket(create_connection(where, timeout_s), do_handshake_on_connect=False)
         introduce(sock, hello, deadline_s, node)
-    except (OSError, PeerError) as error:
-        sock.close()
-        raise UnavailableError(f"{address}: {reason_of(error)}", retry=not is_final(error)) from error
-    except BaseException:
-        sock.close()
-        raise
     return sock
 
 
@@ -98,13 +88,12 @@ class StreamDoor:
     def __init__(self, bind: str, keys: Keys | None, hello: Hello, serve: Callable[[socket, Hello], None]) -> None:
         self._hello = hello
         self._serve = serve
-        self._context = context_for(bind, keys)
         self._lock = Lock()
         self._visitors: set[socket] = set()
         self._stranger_count = 0
         self._is_closed = False
-        self._sock = listen(bind, keys)
-        self.address = address_of(self._sock)
+        self._listener = ListeningSocket(bind, keys)
+        self.address = self._listener.address
         Thread(target=self._accept, name="daws-streams", daemon=True).start()
 
     def close(self) -> None:
@@ -114,42 +103,38 @@ class StreamDoor:
                 return
             self._is_closed = True
             visitors = list(self._visitors)
-        for sock in (self._sock, *visitors):
+        for sock in (self._listener.sock, *visitors):
             with suppress(OSError):
                 socket.shutdown(sock, SHUT_RDWR)  # not TLS's own, which lets other threads go on in plain text
-        stop_listening(self._sock)
+        self._listener.close()
 
     def _accept(self) -> None:
+        context = self._listener.context
         while True:
             try:
-                sock, where = self._sock.accept()
+                sock, name = self._listener.accept()
             except OSError as error:
                 if self._is_closed:
                     return
-                if complain_if_full(error, self.address):
+                if self._listener.warn_if_full(error):
                     time.sleep(BREATH_S)
                 continue
-            name = name_of(where, self.address)
             try:
-                if self._context is not None:
-                    sock = self._context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-            except OSError as error:
+                if context is not None:
+                    sock = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+                self._let_in(sock)
+            except (OSError, PeerError) as error:
                 sock.close()
-                COMPLAINTS.warn(f"{name} was turned away: {reason_of(error)}")
-                continue
-            if self._let_in(sock):
-                Thread(target=self._welcome, args=(sock, name), name="daws-stream", daemon=True).start()
+                COMPLAINTS.warn(turned_away(name, error))
             else:
-                sock.close()
-                COMPLAINTS.warn(f"{name} was turned away: {TOO_MANY}")
+                Thread(target=self._welcome, args=(sock, name), name="daws-stream", daemon=True).start()
 
-    def _let_in(self, sock: socket) -> bool:
+    def _let_in(self, sock: socket) -> None:
         with self._lock:
             if self._is_closed or self._stranger_count >= STRANGERS_MAX:
-                return False
+                raise PeerError(TOO_MANY)
             self._visitors.add(sock)
             self._stranger_count += 1
-            return True
 
     def _welcome(self, sock: socket, name: str) -> None:
         why = ""
@@ -158,7 +143,7 @@ class StreamDoor:
                 try:
                     peer = self._introduced(sock)
                 except (OSError, PeerError) as error:
-                    why = f"{name} was turned away: {reason_of(error)}"
+                    why = turned_away(name, error)
                 else:
                     why = self._attend(sock, peer, name)
         finally:

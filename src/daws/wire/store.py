@@ -90,13 +90,15 @@ class Submit(Row, frozen=True):
 
 
 class Finish(Row, frozen=True):
-    """A run ended: commit its outputs, or (with `error`) its failure for good."""
+    """A run ended: commit its outputs, or (with `error`) its failure for good. `failure` is the exception as it
+    travels; it stays with the record of the task (`Story.failure`)."""
 
     task: int
     attempt: int
     node: NodeId
     outputs: tuple[Input, ...] = ()
     error: str = ""
+    failure: bytes = b""
 
 
 class FinishSmall(Row, frozen=True):
@@ -201,7 +203,8 @@ class Suspend(Row, frozen=True):
 
 
 class Cancel(Row, frozen=True):
-    """Cancel a task, or fail it because of `error` (the root cause). `parent` is the task it spreads from, if any."""
+    """Cancel a task, or fail it because of `error` (the root cause). `parent` is the task it spreads from, if any; its
+    record remembers that one (`Story.cause`)."""
 
     task: int
     node: NodeId
@@ -424,8 +427,13 @@ class OwnedBy(Answer, frozen=True):
 
 
 class Story(Answer, frozen=True):
-    """A record for people: state, owner, attempt, unfinished edges, error, and the log of its life. `ended`: the task
-    has ended, even if its objects are being made again."""
+    """A record for people and clients: state, owner, attempt, unfinished edges, error, and the log of its life.
+
+    `ended`: the task has ended, even if its objects are being made again. `kind` is the number of its function. A task
+    that failed by itself has the exception of its last run (`failure`, empty if its node or worker died). One that
+    failed or was cancelled because of another task names that task: `cause`, else -1. A client that asks for one cause
+    after the other comes to the root. A task that is done has them, too, if its objects could not be made again.
+    """
 
     state: int
     owner: NodeId
@@ -435,6 +443,9 @@ class Story(Answer, frozen=True):
     error: str = ""
     history: tuple[tuple[int, int, NodeId], ...] = ()
     ended: bool = False
+    kind: int = 0
+    failure: bytes = b""
+    cause: int = -1
 
 
 class HeldTasks(Answer, frozen=True):

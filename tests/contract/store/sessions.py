@@ -95,6 +95,7 @@ class SessionsContract(Contract):
         desk.finish(FIRST, error="bad luck")
         assert submit(desk, SECOND, FIRST) is None
         assert desk.state(SECOND) == STATE_FAILED and "bad luck" in desk.story(SECOND).error
+        assert desk.story(SECOND).cause == FIRST
         assert any(not isinstance(row, int) and row[0] == SECOND for row in desk.log()), "the client hears of it"
         assert desk.finish(SECOND) == FAILED
 

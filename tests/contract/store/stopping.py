@@ -17,6 +17,7 @@ from daws.wire.store import (
     Claim,
     Clear,
     Create,
+    Finish,
     Locate,
     Open,
     Register,
@@ -54,6 +55,34 @@ class StoppingContract(Contract):
         desk.finish(PARENT, error="bad")
         _, outbox = desk.bury(ANN, BOB)
         assert [(entry.verb, entry.others, entry.error) for entry in outbox] == [(STOP, (CHILD,), "bad")]
+
+    def test_what_a_run_raised_stays_with_its_task(self, desk: Desk):
+        desk(Create(TaskSpec(PARENT, kind=4, outputs=(7,)), (), (CHILD,), owner=ANN))
+        desk(Finish(PARENT, 0, ANN, (), "disk full", b"OSError"))
+        story = desk.story(PARENT)
+        assert (story.error, story.failure, story.cause, story.kind) == ("disk full", b"OSError", -1, 4)
+        assert desk(Finish(PARENT, 0, ANN, (), "disk full", b"other")) == Stopped(
+            outbox_key(PARENT, STOP), (CHILD,), (), "disk full"
+        ), "said again"
+        assert desk.story(PARENT).failure == b"OSError"
+
+    def test_a_task_remembers_the_task_because_of_which_it_ended(self, desk: Desk):
+        desk.pair()
+        desk.create(OTHER)
+        desk.finish(PARENT, error="disk full")
+        desk(Cancel(CHILD, ANN, "disk full", PARENT))
+        story = desk.story(CHILD)
+        assert (story.state, story.error, story.failure, story.cause) == (STATE_FAILED, "disk full", b"", PARENT)
+        desk(Cancel(OTHER, ANN, "", CHILD))
+        assert desk.story(OTHER).state == STATE_CANCELLED and desk.story(OTHER).cause == CHILD
+        assert desk.story(PARENT).cause == -1
+
+    def test_an_order_of_a_client_is_no_task(self, desk: Desk):
+        desk.create(PARENT)
+        desk.create(OTHER)
+        desk(Cancel(PARENT, ANN, "", -7))
+        desk(Cancel(OTHER, ANN, "refused", -7))
+        assert desk.story(PARENT).cause == desk.story(OTHER).cause == -1
 
     # -- rule 9: cancel --------------------------------------------------------------------------------
 

@@ -58,6 +58,31 @@ def test_only_the_module_of_the_command_is_imported():
     assert ran.stdout == "sim\n"
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("node --workers 2", "there is no option --workers; did you mean --executors? (see 'daws node --help')"),
+        (
+            "node /tmp",
+            "there is one argument too many: '/tmp'; the folder of a cluster is given by --cluster /tmp (see ",
+        ),
+        ("drain 3 4", "there is one argument too many: '4' (see 'daws drain --help')"),
+        ("sim bot --sede=3", "there is no option --sede; did you mean --seed? (see 'daws sim --help')"),
+        ("sim bot --unlike", "there is no option --unlike (see 'daws sim --help')"),
+        ("stop", "there is no command 'stop'; Ctrl-C ends 'daws node', 'daws drain' a node elsewhere (see "),
+        ("nodess", "there is no command 'nodess'; did you mean 'nodes'? (see 'daws --help')"),
+        ("cluster start", "there is no command 'start'; there are init, show (see 'daws cluster --help')"),
+    ],
+)
+def test_what_is_not_there_is_refused_with_what_may_have_been_meant(
+    typed: str, said: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(SystemExit) as refused:
+        parser.make_parser().parse_args(typed.split())
+    assert refused.value.code == 2
+    assert capsys.readouterr().err.startswith(f"daws: error: {said}")
+
+
 def test_defaults_of_sim():
     arguments = parser.make_parser().parse_args(["sim", "bot"])
     assert (arguments.strategy, arguments.profile, arguments.seed) == ("daws", "measured", 0)

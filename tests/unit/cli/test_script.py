@@ -9,7 +9,7 @@ import pytest
 from daws.cli import main
 from daws.formats import read_workflow
 
-ENTRY = [sys.executable, "-m", "daws.cli"]
+ENTRY = [sys.executable, "-m", "daws"]
 SCRIPT = """\
 import sys
 import daws

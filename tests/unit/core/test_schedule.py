@@ -11,7 +11,7 @@ from daws.core.lengths import KINDS_MAX, learn_length
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
-from daws.model.task import CLIENT, Input, Ready
+from daws.model.task import CLIENT, Input, Ready, TaskSpec
 from daws.testing import Driver, ready
 from daws.testing.build import BIG, object_at
 from daws.wire.messages import StealRequest, StopDone, StopOrder, Submission, SubmissionTaken
@@ -132,6 +132,17 @@ def test_a_failed_run_is_reported_for_good_or_tried_again():
         call = node.expect_rows(Claim(2, 0, 0, 0, RETRY))
         node.answer(call, Granted(1, 1))
         assert node.expect(StartRun, task=2).ready.attempt == 1
+
+
+def test_what_a_run_raised_goes_with_its_failure_for_good():
+    with Driver() as node:
+        submit(node, Ready(TaskSpec(1, retries=1), 0, 0))
+        run = node.expect(StartRun)
+        node.give(RunEnded(1, run.run, 0, error="bad", failure=b"first"))
+        node.answer(node.expect_rows(Claim(1, 0, 0, 0, RETRY)), Granted(1, 1))
+        run = node.expect(StartRun)
+        node.give(RunEnded(1, run.run, 0, error="bad", failure=b"second"))
+        node.answer(node.expect_rows(Finish(1, 1, 0, (), "bad", b"second")), OK)
 
 
 def test_past_half_of_the_lease_nothing_new_starts():

@@ -274,16 +274,16 @@ def test_too_many_open_files_are_named_and_pass(cluster: Path, tmp_path: Path, l
 
     async def main() -> None:
         async with World(cluster, tmp_path / "socket") as here:
-            real = here.door._sock
+            real = here.door._listener.sock
 
             class Full:
                 def accept(self) -> None:
-                    here.door._sock = real
+                    here.door._listener.sock = real
                     raise OSError(24, "Too many open files")
 
                 fileno = real.fileno
 
-            here.door._sock = Full()  # type: ignore[assignment]
+            here.door._listener.sock = Full()  # type: ignore[assignment]
             link = await here.dial(End())
             link.close()
 

@@ -254,7 +254,7 @@ def test_keep_going_runs_all_that_does_not_need_what_failed(tmp_path: Path, caps
 def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path):
     slow = "echo half > left.txt; touch begun; until test -e go; do sleep 0.01; done; head -c 1 top.txt > left.txt"
     flow = Flow(tmp_path, [DIAMOND[0], ("left", slow, *DIAMOND[1][2:]), *DIAMOND[2:]])
-    process = subprocess.Popen([sys.executable, "-m", "daws.cli", *flow.argv, "--quiet"])
+    process = subprocess.Popen([sys.executable, "-m", "daws", *flow.argv, "--quiet"])
     until(lambda: (tmp_path / "begun").exists() and is_done(tmp_path, "right"))
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -351,7 +351,7 @@ class Incarnation:
         host._loop.set_exception_handler(self.engine.on_exception)
         await self.engine.open(host._loop)
         slots = host._crew.slots
-        log.info("node %s: %s executor%s, at %s", self.node, slots, "s" * (slots != 1), door.address)
+        log.info("%s executor%s, at %s", slots, "s" * (slots != 1), door.address)
 
     async def close(self) -> None:
         for close in self._closing:

@@ -155,7 +155,7 @@ class StoreStarter:
                 [
                     sys.executable,
                     "-m",
-                    "daws.cli",
+                    "daws",
                     "store",
                     "--cluster",
                     self._reach.folder,

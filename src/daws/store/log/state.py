@@ -38,6 +38,8 @@ class KeptRare(Struct, frozen=True, array_like=True):
     suspended_on: tuple[int, ...]
     waiters: tuple[tuple[int, int], ...]
     watchers: tuple[int, ...]
+    failure: bytes = b""
+    cause: int = -1
 
 
 class KeptRecord(Struct, frozen=True, array_like=True, gc=False):

@@ -65,7 +65,8 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
     if ended is not None:  # children of failed and cancelled tasks are born so
         record.state = ended.state
         error = ended.rare.error if ended.rare is not None else ""
-        record.more().error = error
+        rare = record.more()
+        rare.error, rare.cause = error, ended.spec.id
         shard.log.append((task, ended.state, error, ()))
         return None
     for parent in parents if len(parents) == 1 else dict.fromkeys(parents):

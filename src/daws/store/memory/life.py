@@ -128,7 +128,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         rare.replicas = rivals  # for repeated calls
     record.owner = row.node
     if row.error:
-        return fail(shard, record, row.error, row.node, rivals)
+        return fail(shard, record, row.error, row.node, rivals, row.failure)
     if rare is not None and rare.remaking:
         rare.remaking = False
         told: Others = rare.waiters  # only the tasks that asked; all others were told the first time

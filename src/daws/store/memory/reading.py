@@ -47,4 +47,16 @@ def inspect(store: MemoryStore, shard: Shard, row: wire.Inspect, now_ns: int) ->
     state = REMAKING if rare.remaking and record.state != WAITING else record.state
     history = tuple(rare.history)
     edges, ended = tuple(sorted(waiting)), has_ended(record)
-    return wire.Story(state, record.owner, record.move, record.attempt, edges, rare.error, history, ended)
+    return wire.Story(
+        state,
+        record.owner,
+        record.move,
+        record.attempt,
+        edges,
+        rare.error,
+        history,
+        ended,
+        record.spec.kind,
+        rare.failure,
+        rare.cause,
+    )

@@ -29,7 +29,9 @@ class Rare:
 
     __slots__ = (
         "announced",
+        "cause",
         "error",
+        "failure",
         "history",
         "holders",
         "losses",
@@ -44,7 +46,9 @@ class Rare:
 
     def __init__(self) -> None:
         self.announced = False
+        self.cause = -1  # the task because of which it failed or was cancelled
         self.error = ""
+        self.failure = b""  # what its last run raised, as it travels
         self.history: list[tuple[int, int, NodeId]] = []
         self.holders: set[int] = set()
         self.losses = 0

@@ -43,17 +43,28 @@ def cancel(store: MemoryStore, shard: Shard, row: wire.Cancel, now_ns: int) -> A
     if row.node in shard.dead:
         return STRUCK
     if row.error:
-        return fail(shard, record, row.error, row.node, runners_of(record))
+        return fail(shard, record, row.error, row.node, runners_of(record), cause=max(row.parent, -1))
     record.state = STATE_CANCELLED
+    if row.parent >= 0:
+        record.more().cause = row.parent
     shard.log.append((row.task, STATE_CANCELLED, "", ()))
     intend(shard, outbox_key(row.task, STOP), row.node, None)
     return stop_answer(shard, record, runners_of(record))
 
 
-def fail(shard: Shard, record: Record, error: str, node: NodeId, runners: tuple[NodeId, ...]) -> AnswerType:
+def fail(
+    shard: Shard,
+    record: Record,
+    error: str,
+    node: NodeId,
+    runners: tuple[NodeId, ...],
+    failure: bytes = b"",
+    cause: int = -1,
+) -> AnswerType:
+    """Let a task fail by itself, with what its run raised, or because of another task."""
     rare = record.more()
     task = record.spec.id
-    rare.error = error
+    rare.error, rare.failure, rare.cause = error, failure, cause
     if rare.remaking:
         # The task was done before, so its future keeps its value. Tasks that waited for the lost object fail, and so do
         # those that this attempt has spawned. A later reader may try again: the object has a name, but no place.

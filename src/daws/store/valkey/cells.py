@@ -53,6 +53,8 @@ class _RareSheet(Struct, array_like=True, gc=False):
     suspended_on: tuple[int, ...]
     waiters: tuple[tuple[int, int], ...]
     watchers: tuple[int, ...]
+    failure: bytes = b""
+    cause: int = -1
 
 
 class _Sheet(Struct, array_like=True, gc=False):
@@ -235,6 +237,8 @@ def _rare_sheet(rare: Rare) -> _RareSheet:
         rare.suspended_on,
         rare.waiters,
         rare.watchers,
+        rare.failure,
+        rare.cause,
     )
 
 

@@ -89,11 +89,11 @@ def _row(rng: random.Random, task: int, number: int, tasks: int) -> Row:
     key = outbox_key(task, rng.randrange(3))
     kinds: list[Row] = [
         *[Finish(task, attempt, node, made(task, node))] * 6,
-        Finish(task, attempt, node, (), "bad"),
+        Finish(task, attempt, node, (), "bad", b"Bad()"),
         *[Satisfy(task, parent, node, made(parent, other))] * 6,
         *[Claim(task, other, move, node, why) for why in (MOVE, MOVE, ANNOUNCE, RETRY, REPLICATE)],
         Clear(node, (key,)),
-        Cancel(task, node, rng.choice(("", "bad"))),
+        Cancel(task, node, rng.choice(("", "bad")), rng.choice((-1, parent))),
         Unready(task, node, move, (parent,)),
         Remake(task, parent, node, NODES),
         Spawn(task, attempt, node, (spawned_id(task, attempt, number),)),

@@ -20,6 +20,8 @@ def rares(draw: st.DrawFn) -> Rare:
     rare = Rare()
     rare.announced = draw(st.booleans())
     rare.error = draw(st.text(max_size=5))
+    rare.failure = draw(st.binary(max_size=5))
+    rare.cause = draw(st.integers(-1, 2**61))
     rare.history = draw(st.lists(st.tuples(numbers, numbers, nodes), max_size=2))
     rare.holders = draw(st.sets(numbers))
     rare.replicas = draw(st.lists(nodes, max_size=2).map(tuple))

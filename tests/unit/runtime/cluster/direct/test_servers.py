@@ -210,7 +210,7 @@ def test_a_wrong_password_is_said_in_one_line_without_it(tmp_path: Path):
         with pytest.raises(UnavailableError, match=r"refuses us.*check user name and password") as caught:
             connect(folder, timeout=DEADLINE_S)
         assert SECRET not in str(caught.value)
-        command = [sys.executable, "-m", "daws.cli", "node", "--cluster", str(folder), "--kind", "threads"]
+        command = [sys.executable, "-m", "daws", "node", "--cluster", str(folder), "--kind", "threads"]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
         assert ended.returncode and not ended.stdout
         (line,) = ended.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""`python -m daws.cli` is `daws`."""
+"""`python -m daws` is the command `daws`."""
 
 import sys
 
