@@ -20,7 +20,7 @@ HANDSHAKE_S = 10.0
 """The time limit from the first byte to the end of the handshake."""
 STRANGERS_MAX = 256
 """The most peers that may be in the handshake of one door at one time."""
-TOO_MANY = f"{STRANGERS_MAX} others have not said yet who they are"
+TOO_MANY = f"{STRANGERS_MAX} others are in the handshake already"
 BREATH_S = 0.5
 BACKLOG = 512
 FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -40,7 +40,7 @@ class ListeningSocket:
     def accept(self) -> tuple[socket, str]:
         """A new peer's socket, and its name for the log."""
         sock, where = self.sock.accept()
-        return sock, str(Tcp(where[0], where[1])) if isinstance(where, tuple) else f"somebody at {self.address}"
+        return sock, str(Tcp(where[0], where[1])) if isinstance(where, tuple) else f"a process at {self.address}"
 
     def warn_if_full(self, error: OSError) -> bool:
         """Log that no peer can connect because this process or the system has too many open files, and how to cure it.
@@ -48,7 +48,9 @@ class ListeningSocket:
         Return whether this is the reason why `accept` has failed.
         """
         if error.errno in FULL:
-            COMPLAINTS.warn(f"nobody can come in at {self.address}: {error.strerror}; raise the limit (ulimit -n)")
+            COMPLAINTS.warn(
+                f"no connection can be accepted at {self.address}: {error.strerror}; raise the limit (ulimit -n)"
+            )
         return error.errno in FULL
 
     def close(self) -> None:
@@ -61,7 +63,7 @@ class ListeningSocket:
 
 def turned_away(name: str, why: Exception) -> str:
     """A line for the log about a peer that was not let in."""
-    return f"{name} was turned away: {reason_of(why)}"
+    return f"{name} was refused: {reason_of(why)}"
 
 
 @contextmanager

@@ -133,7 +133,7 @@ def test_what_cannot_be_delivered_is_told_and_the_peer_is_left_alone_for_a_while
         await one.until(lambda: len(one.undelivered) == 3)
         assert [told[:2] for told in one.undelivered] == [(2, b"a"), (2, b"b"), (3, b"c")]
         assert "No such file" in one.undelivered[0][2] and "not tried again" in one.undelivered[1][2]
-        assert "nobody knows where node 3 is" in one.undelivered[2][2]
+        assert "the address of node 3 is not known" in one.undelivered[2][2]
         assert len(dialled) == 1
         two = await Peer(2, one.book).open(f"{folder}/2")
         two.links.send(1, b"I am back")
