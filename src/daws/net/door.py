@@ -25,7 +25,7 @@ from daws.net.listening import (
     ListeningSocket,
     check_keys,
     reaching,
-    turned_away,
+    refusal_of,
 )
 
 FAREWELL_S = 5.0
@@ -106,7 +106,7 @@ class Door:
             return
         if len(self._strangers) >= STRANGERS_MAX:
             sock.close()
-            COMPLAINTS.warn(turned_away(name, PeerError(TOO_MANY)))
+            COMPLAINTS.warn(refusal_of(name, PeerError(TOO_MANY)))
             return
         task = self._loop.create_task(self._welcome(sock, name))
         self._strangers.add(task)
@@ -142,7 +142,7 @@ class Door:
                 await link.ready
         except (OSError, PeerError) as error:
             link.abort()
-            COMPLAINTS.warn(turned_away(name, error))
+            COMPLAINTS.warn(refusal_of(name, error))
         except BaseException:
             link.abort()
             raise

@@ -75,7 +75,7 @@ class ListeningSocket:
                 os.unlink(self.address)
 
 
-def turned_away(name: str, why: Exception) -> str:
+def refusal_of(name: str, why: Exception) -> str:
     """A line for the log about a peer that was not let in."""
     return f"{name} was refused: {reason_of(why)}"
 

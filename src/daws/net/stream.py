@@ -27,7 +27,7 @@ from daws.net.listening import (
     ListeningSocket,
     check_keys,
     reaching,
-    turned_away,
+    refusal_of,
 )
 
 CHUNK_BYTES = 1 << 20
@@ -125,7 +125,7 @@ class StreamDoor:
                 self._let_in(sock)
             except (OSError, PeerError) as error:
                 sock.close()
-                COMPLAINTS.warn(turned_away(name, error))
+                COMPLAINTS.warn(refusal_of(name, error))
             else:
                 Thread(target=self._welcome, args=(sock, name), name="daws-stream", daemon=True).start()
 
@@ -143,7 +143,7 @@ class StreamDoor:
                 try:
                     peer = self._introduced(sock)
                 except (OSError, PeerError) as error:
-                    why = turned_away(name, error)
+                    why = refusal_of(name, error)
                 else:
                     why = self._attend(sock, peer, name)
         finally:
