@@ -32,6 +32,10 @@ class Finding:
     def is_under_way(self) -> bool:
         return bool(self._left)
 
+    def begins_with(self, shard: int) -> bool:
+        """Nothing was found in this shard yet."""
+        return self._left.get(shard) == 0
+
     def begin(self, core: "SessionCore", found: Found, reads_logs: bool) -> None:
         self._session = core.session
         self._left = dict.fromkeys(range(core.shard_count), 0)
