@@ -187,7 +187,6 @@ def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         stage(core, mine, missing)
     else:
         pin(core, mine)
-        core.end_plain()
         add_staged(core, mine)
     core.schedule_soon()
 

@@ -121,7 +121,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
             spread_stop(core, task, answer.stop)
         if answer.ready:
             if len(answer.ready) == 1:
-                accept(core, answer.ready[0], True)
+                accept(core, answer.ready[0])
             else:
                 accept_all(core, answer.ready)
         if answer.children:

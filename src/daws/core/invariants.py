@@ -10,6 +10,7 @@ from daws.core.config import Phase
 from daws.core.executors import Group
 from daws.core.memory import memory_used
 from daws.core.places import places
+from daws.core.plain import is_clear
 from daws.core.queues import ReadyQueue
 from daws.core.view import counts
 from daws.model.errors import InternalError
@@ -31,6 +32,7 @@ def check(core: NodeCore) -> None:
         *_queue("dedicated", core.queues.dedicated),
         *_queue("shared", core.queues.shared),
         *_executors(core),
+        *_lane(core),
         *_memory(core),
         *_objects(core),
         *_staging(core),
@@ -95,6 +97,12 @@ def _executors(core: NodeCore) -> list[str]:
     if ahead != core.executors.ahead or any(sent < 2 for sent in (core.executors.inflight or {}).values()):
         wrong.append(f"{core.executors.ahead} runs were sent ahead, by executor {core.executors.inflight}")
     return wrong
+
+
+def _lane(core: NodeCore) -> list[str]:
+    return (
+        ["the lane is open, and not only the shared queue decides what runs"] if core.lane_open > is_clear(core) else []
+    )
 
 
 def _memory(core: NodeCore) -> list[str]:

@@ -94,7 +94,6 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) ->
         lengths.last.setdefault(kind, deque(maxlen=LENGTHS_MAX)).append(duration_ns)
     if seen[1] < core.config.short_ns * seen[0]:
         lengths.has_short = True
-        core.end_plain()  # such short tasks are sent ahead
 
 
 def _forget_kinds(lengths: Lengths) -> None:

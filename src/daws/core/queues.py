@@ -37,20 +37,23 @@ SORTED_MAX = 512
 class ReadyQueue:
     """An empty queue holds no containers: most nodes of a large cluster have nothing to do for most of the time."""
 
-    __slots__ = ("alike", "count", "doubles", "fifo", "heap", "labelled", "match", "taken")
+    __slots__ = ("alike", "count", "doubles", "fifo", "heap", "labelled", "match", "plain", "taken")
 
     def __init__(self, match: Match) -> None:
         self.match = match
         self.count = 0
-        self.fifo: deque[Ready] | None = None  # plain tasks with key 0 that came before all that have a context
+        self.plain = False  # all tasks are plain and stand in `fifo` (says nothing about an empty queue)
+        self.fifo: deque[Ready] | None = None  # tasks with key 0 that came before all that have a context
         self.alike: int | None = None  # all of those are new tasks of this kind about which there is no more to say
-        self.heap: list[Entry] | None = None  # all other plain tasks
+        self.heap: list[Entry] | None = None  # all other tasks without a context
         self.labelled: dict[str, list[Entry]] | None = None
         # Tasks that stand in several heaps, by sequence number: entries that are left, and which were taken already.
         self.doubles: dict[int, int] | None = None
         self.taken: set[int] | None = None
 
-    def push(self, key: float, sequence: int, ready: Ready) -> None:
+    def push(self, key: float, sequence: int, ready: Ready, plain: bool = False) -> None:
+        """Add a task. `plain`: see `daws.core.plain`."""
+        self.plain = plain and not key and self.labelled is None and (self.plain or not self.count)
         self.count += 1
         needs = ready.spec.needs
         if needs is not None and needs.context is not None:
@@ -66,8 +69,8 @@ class ReadyQueue:
             heappush(self.heap, (key, sequence, ready))
 
     def push_plain(self, tasks: list[Ready], alike: int | None = None) -> None:
-        """Tasks that need no particular executor and have the neutral key 0. If they are `alike` but for their numbers
-        and arguments, that is their kind."""
+        """Add plain tasks with the neutral key 0. `alike` is their kind, if only numbers and arguments differ."""
+        self.plain = self.plain or not self.count
         self.count += len(tasks)
         if self.fifo is None:
             self.fifo = deque()
@@ -140,6 +143,25 @@ class ReadyQueue:
         """The first of the tasks that came first come, first served; there is one."""
         self.count -= 1
         return self.fifo.popleft()  # type: ignore[union-attr]
+
+    def oldest(self) -> Ready:
+        """What `pop_oldest` would take."""
+        return self.fifo[0]  # type: ignore[index]
+
+    def begins_with(self, kind: int) -> bool:
+        """Are the first two of the tasks that came first come, first served, of this kind? One will do if it is the
+        only one."""
+        fifo = self.fifo
+        assert fifo
+        return fifo[0].spec.kind == kind and (len(fifo) < 2 or fifo[1].spec.kind == kind)
+
+    def cut_kind(self, kind: int, most: int) -> list[Ready]:
+        """The first of the tasks that came first come, first served, while they are of this kind."""
+        fifo = self.fifo
+        assert fifo is not None
+        if self.alike is None:
+            most = next((at for at, one in enumerate(islice(fifo, most)) if one.spec.kind != kind), most)
+        return self.cut_oldest(most)
 
     def cut_oldest(self, amount: int) -> list[Ready]:
         """The first so many of the tasks that came first come, first served; there are as many."""
@@ -313,6 +335,7 @@ class ReadyQueue:
         oldest, entries = self._cut_last(amount, None)
         if oldest:
             other.push_plain(oldest)
+        other.plain = False
         if self.labelled is None and entries:
             other.count += len(entries)
             if other.heap:
@@ -449,7 +472,7 @@ class _NoTasks(ReadyQueue):
 
     __slots__ = ()
 
-    def push(self, key: float, sequence: int, ready: Ready) -> None:
+    def push(self, key: float, sequence: int, ready: Ready, plain: bool = False) -> None:
         raise AssertionError("this queue belongs to nobody")
 
     def push_plain(self, tasks: list[Ready], alike: int | None = None) -> None:
@@ -537,6 +560,16 @@ def dedicated_queue(core: NodeCore) -> ReadyQueue:
     if queues.dedicated is NO_TASKS:
         queues.dedicated = ReadyQueue(core.strategy.match)
     return queues.dedicated
+
+
+def next_queue(core: NodeCore) -> ReadyQueue:
+    """Where the next task is taken from: what is dedicated to this node comes first, unless the order counts across."""
+    dedicated, shared = core.queues.dedicated, core.queues.shared
+    if not dedicated.count:
+        return shared
+    if core.one_line and shared.count and shared.first_key() < dedicated.first_key():
+        return shared
+    return dedicated
 
 
 def is_doomed(core: NodeCore, ready: Ready) -> bool:
