@@ -90,7 +90,7 @@ def init_folder(arguments: argparse.Namespace) -> int:
         port=arguments.port,
     )
     print(
-        f"made {arguments.folder} with the keys of cluster {made.name}; copy the folder to all machines that are to join"
+        f"made {arguments.folder} with the keys of cluster {made.name}; copy it to all machines that are to join"
     )
     return 0
 
