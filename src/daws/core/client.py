@@ -317,8 +317,8 @@ class ClientCore:
         return found
 
     def _note_creations(self, task: int, spawned: tuple[int, ...]) -> None:
-        """The store may have forgotten the end of a task and the tasks that it
-        had created. When the task ran again, it has created others."""
+        """The store may have forgotten the end of a task and the tasks that it had created. When the task ran again, it
+        has created others."""
         if spawned == self.creations.get(task, ()):
             return
         for name in self.creations.pop(task, ()):

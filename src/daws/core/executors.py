@@ -207,8 +207,8 @@ class Executors:
 
 
 def deal(slots: list[tuple[int, int]], count: int, inflight: dict[int, int]) -> list[int]:
-    """Deal `count` tasks to executors, each task to the one that has the fewest runs by then. `slots` and `inflight` are
-    brought up to date; the result has the executor of each task."""
+    """Deal `count` tasks to executors, each task to the one that has the fewest runs by then. `slots` and `inflight`
+    are brought up to date; the result has the executor of each task."""
     dealt: list[int] = []
     while len(dealt) < count:
         slots.sort()
