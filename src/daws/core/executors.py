@@ -1,4 +1,4 @@
-"""Starting a run on an executor of this node."""
+"""The executors of a node, and the runs on them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Run(Struct, gc=False):
         self.growing += count
 
     def established(self) -> bool:
-        """One of these tasks is safe. True if it was the last."""
+        """Note that one of these tasks is safe in the store. True if it was the last."""
         self.growing -= 1
         return not self.growing
 
@@ -166,7 +166,7 @@ class Executors:
         self.waits_until_ns = until_ns
 
     def wake(self, run: Run) -> bool:
-        """A suspended run may go on. False if that is known."""
+        """Note that a suspended run may go on. False if that was noted before."""
         if self.resumable is None:
             self.resumable = []
         if run in self.resumable:
@@ -179,7 +179,7 @@ class Executors:
         self.resumable = runs or None
 
     def release(self, run: Run) -> None:
-        """An executor falls free (or loses one of the runs that were sent to it)."""
+        """Free the executor of a run, or count one run less if others were sent to it."""
         slot, inflight = run.slot, self.inflight
         if inflight is not None:
             sent = inflight.get(slot)
@@ -207,8 +207,8 @@ class Executors:
 
 
 def deal(slots: list[tuple[int, int]], count: int, inflight: dict[int, int]) -> list[int]:
-    """The executors of so many tasks, each of which goes to the one that has the fewest by then. `slots` and `inflight`
-    are brought up to date."""
+    """Deal `count` tasks to executors, each task to the one that has the fewest runs by then. `slots` and `inflight`
+    are brought up to date; the result has the executor of each task."""
     dealt: list[int] = []
     while len(dealt) < count:
         slots.sort()

@@ -11,7 +11,7 @@ from daws.core.executors import Group
 from daws.core.memory import memory_used
 from daws.core.places import places
 from daws.core.plain import is_clear
-from daws.core.queues import ReadyQueue
+from daws.core.queues import ReadyQueue, is_doomed
 from daws.core.view import counts
 from daws.model.errors import InternalError
 from daws.model.task import INLINE_BYTES, REPLICA
@@ -51,7 +51,7 @@ def _tasks(core: NodeCore) -> list[str]:
     known: dict[int, tuple[str, int]] = {}
     for name, ready in places(core):
         task = ready.spec.id
-        called_off = core.queues.doomed is not None and ready.attempt <= core.queues.doomed.get(task, -1)
+        called_off = core.queues.doomed is not None and is_doomed(core, ready)
         if (ready.mode & REPLICA or called_off) and name in ("dedicated", "shared"):
             continue  # may stand beside the task itself until it comes up
         if task in known:

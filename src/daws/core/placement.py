@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from daws.core.objects import are_small
 from daws.core.places import holds
 from daws.core.queues import dedicated_queue, own_queues, shared_queue
-from daws.core.transfer import know_until, push
+from daws.core.transfer import NO_MOVE, know_until, push
 from daws.model.task import AGAIN, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.wire.messages import PUSH
@@ -39,7 +39,7 @@ def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
 
 def is_plain(core: NodeCore, ready: Ready) -> bool:
     """Does this task need one executor of any kind, run for the usual reason, and read only objects that travel inside
-    records? Under strategies that keep executors for critical tasks, a task with a rank is not plain."""
+    records? A task with a rank is not plain if the strategy keeps executors for critical tasks."""
     spec = ready.spec
     return not (
         ready.mode
@@ -50,8 +50,8 @@ def is_plain(core: NodeCore, ready: Ready) -> bool:
 
 
 def accept(core: NodeCore, ready: Ready) -> None:
-    """This node has become the owner of a ready task: let the strategy say where it belongs."""
-    if core.transfer.given_up and ready.move <= core.transfer.given_up.get(ready.spec.id, -1):
+    """Let the strategy say where a ready task belongs that this node has become the owner of."""
+    if core.transfer.given_up and ready.move <= core.transfer.given_up.get(ready.spec.id, NO_MOVE):
         return  # said before it went back to waiting, or the first of two answers, which comes last
     if ready.mode & AGAIN or (core.keeping is not None and core.keeping.doubts):
         if holds(core, ready.spec.id, ready.attempt, ready.move):
@@ -70,7 +70,8 @@ def note_taken(core: NodeCore, ready: Ready) -> None:
 
 
 def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
-    """Many tasks at once, from a client or when their parent has ended: those that run anywhere take a short way."""
+    """Accept many tasks at once, from a client or because their parent has ended. The strategy is not asked about plain
+    tasks if its answer is known."""
     if core.objects.pressed or (core.keeping is not None and core.keeping.doubts):
         for ready in tasks:
             accept(core, ready)
@@ -124,8 +125,8 @@ def _small_is_neutral(core: NodeCore) -> bool:
 
 
 def accept_plain(core: NodeCore, tasks: list[Ready], alike: int | None) -> None:
-    """Many new tasks that read nothing, need nothing and are as urgent as any other; `alike` is their kind, if all are
-    of one."""
+    """Accept many new tasks that read nothing, need nothing and are as urgent as any other. `alike` is their kind, if
+    all have the same."""
     shared = core.queues.shared
     if (
         core.objects.pressed
@@ -157,7 +158,7 @@ def _settle(core: NodeCore, ready: Ready, choice: int) -> None:
 
 
 def _elsewhere(core: NodeCore, ready: Ready) -> int:
-    """A node that can run what this one cannot; which one follows from the task alone."""
+    """A node that can run a task that this node cannot run. The task alone decides which one."""
     capable = core.members.capable(ready.spec.needs)
     if core.membership.leavers:
         capable = tuple([node for node in capable if node not in core.membership.leavers])
@@ -169,6 +170,6 @@ def can_run_here(core: NodeCore, ready: Ready) -> bool:
 
 
 def place_stranded(core: NodeCore) -> None:
-    """The members have changed: perhaps one of them can run what nobody could."""
+    """Place again, after the members have changed, the tasks that no member could run."""
     for ready in core.queues.take_stranded():
         _settle(core, ready, core.strategy.place.choose(core, ready, core.rng))

@@ -168,8 +168,8 @@ def on_runs_done(core: NodeCore, event: RunsDone) -> None:
 
 
 def _end_plain(core: NodeCore, event: RunsDone, first: int) -> int:
-    """End the runs from the first one on that are of one executor, have read nothing large and have created nothing,
-    while this executor keeps runs that were sent ahead; how many these are."""
+    """End plain runs of one executor, from the first one on, while runs that were sent ahead are left to it. The result
+    is their number. A run that has created tasks is not among them."""
     executors, lengths = core.executors, core.lengths
     inflight, running, done = executors.inflight, executors.running, lengths.done_count
     if inflight is None or core.store.rows is None or core.shard_count > 1 or lengths.last is not None:

@@ -35,7 +35,8 @@ SORTED_MAX = 512
 
 
 class ReadyQueue:
-    """An empty queue holds no containers: most nodes of a large cluster have nothing to do for most of the time."""
+    """The ready tasks of one kind, shared or dedicated. An empty queue holds no containers, because most nodes of a
+    large cluster have nothing to do for most of the time."""
 
     __slots__ = ("alike", "count", "doubles", "fifo", "heap", "labelled", "match", "plain", "taken")
 
@@ -140,23 +141,22 @@ class ReadyQueue:
         return bool((fifo and entry[0] >= 0) or (heap and heap[0] < entry))
 
     def pop_oldest(self) -> Ready:
-        """The first of the tasks that came first come, first served; there is one."""
+        """Take out the first task of `fifo`; there is one."""
         self.count -= 1
         return self.fifo.popleft()  # type: ignore[union-attr]
 
     def oldest(self) -> Ready:
-        """What `pop_oldest` would take."""
+        """Show the task that `pop_oldest` would take."""
         return self.fifo[0]  # type: ignore[index]
 
     def begins_with(self, kind: int) -> bool:
-        """Are the first two of the tasks that came first come, first served, of this kind? One will do if it is the
-        only one."""
+        """Are the first two tasks of `fifo` of this kind? (If there is only one, is that one?)"""
         fifo = self.fifo
         assert fifo
         return fifo[0].spec.kind == kind and (len(fifo) < 2 or fifo[1].spec.kind == kind)
 
     def cut_kind(self, kind: int, most: int) -> list[Ready]:
-        """The first of the tasks that came first come, first served, while they are of this kind."""
+        """Take out the first tasks of `fifo`, up to the first one of another kind."""
         fifo = self.fifo
         assert fifo is not None
         if self.alike is None:
@@ -164,7 +164,7 @@ class ReadyQueue:
         return self.cut_oldest(most)
 
     def cut_oldest(self, amount: int) -> list[Ready]:
-        """The first so many of the tasks that came first come, first served; there are as many."""
+        """Take out the first `amount` tasks of `fifo`; there are as many."""
         self.count -= amount
         popleft = self.fifo.popleft  # type: ignore[union-attr]
         return [popleft() for _ in range(amount)]
@@ -217,7 +217,7 @@ class ReadyQueue:
         return any(self.match.preference(wanted, context) >= 0 for context in offered)
 
     def _take(self, entry: Entry) -> None:
-        """This entry was taken out of its heap: those of the same task in other heaps count no more."""
+        """Count a task as taken whose entry was taken out of one heap. Its entries in other heaps are skipped later."""
         self.count -= 1
         if self.doubles is not None and entry[1] in self.doubles:
             assert self.taken is not None
@@ -234,7 +234,8 @@ class ReadyQueue:
             self.taken.discard(sequence)
 
     def _purge(self) -> None:
-        """Entries under labels that no executor here offers would stay for ever: throw out those that were taken."""
+        """Remove the entries of tasks that were taken. Entries under labels that no executor here offers would stay for
+        ever."""
         assert self.labelled is not None and self.taken is not None and self.doubles is not None
         for heap in self.labelled.values():
             heap[:] = [entry for entry in heap if entry[1] not in self.taken]
@@ -389,7 +390,7 @@ class ReadyQueue:
         return oldest, loot
 
     def _cut_last_plain(self, amount: int) -> tuple[list[Ready], list[Entry]]:
-        """The same where no task has a context."""
+        """Do what `_cut_last` does where no task has a context."""
         oldest: list[Ready] = []
         loot: list[Entry] = []
         fifo, heap = self.fifo, self.heap
@@ -435,7 +436,7 @@ class ReadyQueue:
             heapify(heap)
 
     def all(self) -> list[Ready]:
-        """Every task in the queue, in no particular order (for invariants, drains and explanations)."""
+        """Return every task in the queue, in no particular order."""
         heaps = [self.heap or [], *(self.labelled or {}).values()]
         unique = {entry[1]: entry[2] for heap in heaps for entry in heap}
         queued = [ready for sequence, ready in unique.items() if not (self.taken and sequence in self.taken)]
@@ -468,7 +469,8 @@ def _rank(entry: Entry) -> int:
 
 
 class _NoTasks(ReadyQueue):
-    """Shared by all nodes whose queue has never held anything: who wants to put something in makes a queue first."""
+    """An empty queue, shared by all nodes whose queue has never held a task. A node that queues a task creates its own
+    queue first."""
 
     __slots__ = ()
 

@@ -99,13 +99,13 @@ def schedule(core: NodeCore) -> None:
 
 
 def asks_meanwhile(core: NodeCore) -> bool:
-    """Executors are idle and inputs are on their way. Mostly their tasks come first; who gets tasks one by one asks for
-    the other executors."""
+    """May the node look for work while inputs are on their way? Only if more executors are idle than tasks wait for
+    inputs."""
     return not core.objects.pressed and len(core.fetching.waiting) < core.idle_count
 
 
 def next_ready(core: NodeCore, group: Group) -> Ready | None:
-    """The next task for an executor of this group whose inputs are all here; others are sent off to be staged."""
+    """Take the next task for an executor of this group. Tasks whose inputs are not here are staged on the way."""
     patient = core.patience > 0
     if core.fetching.staged and not (patient and queue_goes_first(core)):
         staged = next_staged(core, group)
@@ -151,7 +151,7 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
 
 
 def feed(core: NodeCore) -> bool:
-    """Start the task that waits for memory, on executors of whichever group, if there is enough by now."""
+    """Start the task that waits for memory, on executors of any group, if there is enough memory by now."""
     ready = core.waits_for_memory()
     if ready is None or not core.may_take_memory(ready) or missing_inputs(core, ready):
         return False
@@ -167,7 +167,7 @@ def feed(core: NodeCore) -> bool:
 
 
 def go_on_beside(core: NodeCore, group: Group, kept: int) -> None:
-    """While a task waits for memory: tasks that ask for nothing use the executors that it does not need."""
+    """While a task waits for memory, let tasks without needs use the executors that it does not need."""
     while len(group.free) > kept:
         ready = next_modest(core, group)
         if ready is None:
@@ -176,7 +176,7 @@ def go_on_beside(core: NodeCore, group: Group, kept: int) -> None:
 
 
 def next_modest(core: NodeCore, group: Group) -> Ready | None:
-    """The next task that asks for nothing at all and has all it reads, if it is the first in its queue."""
+    """Take the next task without needs whose inputs are here, if it is the first in its queue."""
     for index, one in enumerate(core.fetching.staged):
         if one.spec.needs is None and fits(core, one, group) and not missing_inputs(core, one):
             take_staged(core, index)
@@ -276,7 +276,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
 
 
 def tries_more(event: RunEnded) -> int:
-    """How many attempts a task has that ended like this, whatever it asked for."""
+    """The number of attempts that a task has at least if a run of it ended like this."""
     if not event.retry:
         return 0
     return DEATHS_WAITED_MAX if event.waited else CRASHES_MAX

@@ -1,4 +1,4 @@
-"""Short tasks that are sent ahead: they wait at the executors themselves, which then never wait for this node."""
+"""Short tasks that are sent ahead: they wait at the executors themselves, so that no executor waits for this node."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
 
 
 def recall_soon(core: NodeCore) -> None:
-    """An executor has nothing to do while others have tasks waiting behind what they run, which may take long for once.
-    Mostly it does not, and asking for tasks costs more than a short one takes: ask only after a while."""
+    """An executor is idle while tasks wait at others behind runs, which may be unusually long. Mostly they are not, and
+    a recall costs more than a short task takes. Therefore tasks are recalled only after a while."""
     if not core.config.recall_ns:
         recall_ahead(core)
     elif not core.executors.recall_armed:
@@ -112,7 +112,7 @@ def recall_soon(core: NodeCore) -> None:
 
 @fires(RECALL)
 def recall_now(core: NodeCore) -> None:
-    """If it is still so."""
+    """Recall runs if an executor is still idle."""
     core.executors.arm_recall(False)
     waiting = core.queues.dedicated.count or core.queues.shared.count or core.fetching.staged
     if core.executors.inflight and core.executors.plain_free and not waiting:
@@ -120,7 +120,7 @@ def recall_now(core: NodeCore) -> None:
 
 
 def recall_ahead(core: NodeCore, kept: int = 2) -> None:
-    """Ask for half of what waits at executors back, the last first. (One in `kept` stays, and what runs.)"""
+    """Recall half of the runs that wait at executors, the last ones. Of `kept` runs one stays, and the first always."""
     assert core.executors.inflight is not None
     behind: dict[int, list[Run]] = {slot: [] for slot in sorted(core.executors.inflight)}
     for run in core.executors.running.values():
