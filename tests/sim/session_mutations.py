@@ -6,8 +6,8 @@ SESSION_MUTANTS = (
     # -- 2. moving is claiming ----------------------------------------------------------------------------------------
     Mutant(
         "a hand-out of a client that was replaced is taken however late it comes", 2, "core/claims.py",
-        "    known = core.transfer.given_up\n",
-        "    known = {}\n",
+        "    known, tasks = core.transfer.given_up, message.tasks\n",
+        "    known, tasks = {}, message.tasks\n",
     ),
     # -- 4. death: clients that are gone ------------------------------------------------------------------------------
     Mutant(
