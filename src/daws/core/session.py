@@ -208,7 +208,7 @@ class SessionCore:
         for task in self.letting_go.tasks:
             self.ask_once(task, Locate(task))
         if self._has_begun_to_close and not (self._unclosed or self._is_forgotten or self.finding.is_under_way):
-            self.finding.begin(self, _on_left, False)
+            self.finding.begin(self, _on_left, False, True)
 
     def _on_reconnected(self, now_ns: int, event: Reconnected) -> None:
         self.calls.repeat(now_ns, 0, self.out)
@@ -299,14 +299,17 @@ class SessionCore:
         if shard in self._unclosed:
             self._unclosed.discard(shard)
             if not self._unclosed:
-                self.finding.begin(self, _on_left, False)
+                self.finding.begin(self, _on_left, False, True)
 
     def end(self, tasks: list[HeldTask]) -> None:
-        """Cancel what has not ended, let go of what is held. When nothing is left, forget the session."""
+        """Cancel what has not ended, let go of what is held. When nothing is left, forget the session. Tasks that its
+        runs have created, and not waited for, are waited for first: they may need its functions and objects."""
         unfinished = [one.task for one in tasks if one.state not in FINAL]
         held = [one for one in tasks if one.state in FINAL and (one.held or one.task not in self._released)]
         for task in unfinished:
             self.cancels.want(task)
+        if self.finding.spawned:
+            return
         self._release(held)
         if not unfinished and not held and not self.letting_go and not self.calls.writes:
             self._unforgotten = set(range(self.shard_count))
