@@ -3,6 +3,12 @@
 from tests.sim.mutations import Mutant
 
 SESSION_MUTANTS = (
+    # -- 2. moving is claiming ----------------------------------------------------------------------------------------
+    Mutant(
+        "a hand-out of a client that was replaced is taken however late it comes", 2, "core/claims.py",
+        "    known = core.transfer.given_up\n",
+        "    known = {}\n",
+    ),
     # -- 4. death: clients that are gone ------------------------------------------------------------------------------
     Mutant(
         "a client does not renew the lease of its session", 4, "core/session.py",
@@ -39,6 +45,12 @@ SESSION_MUTANTS = (
         "                self.ends.find(self, one.task, one.state)\n",
         "                pass\n",
     ),
+    # -- 5. lost objects ----------------------------------------------------------------------------------------------
+    Mutant(
+        "a session never ends if what was lost is to be made again", 5, "store/memory/remaking.py",
+        " or wire.session_of(row.task) in shard.closed",
+        "",
+    ),
     # -- 6. references ------------------------------------------------------------------------------------------------
     Mutant(
         "a task is let go of before those that read it are written", 6, "core/session_write.py",
@@ -63,8 +75,13 @@ SESSION_MUTANTS = (
     ),
     Mutant(
         "a parent that is done gives nothing to a new task", 7, "core/session_write.py",
-        "            core.ask(row.child, Satisfy(row.child, row.task, node, answer.inputs))\n",
-        "            pass\n",
+        "                growing.made[row.task] = answer.inputs\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "a new task may be open before it has what its parents have made", 7, "core/session_write.py",
+        "                growing.made[row.task] = answer.inputs\n",
+        "                core.ask(row.child, Satisfy(row.child, row.task, core.node_for(row.child), answer.inputs))\n",
     ),
     Mutant(
         "a new task is opened before all its parents know of it", 7, "core/session_write.py",
@@ -86,6 +103,11 @@ SESSION_MUTANTS = (
         "a cancel is sent once", 9, "core/session_tell.py",
         "(sent_ns == NOT_SENT or now_ns - sent_ns >= after_ns)",
         "sent_ns == NOT_SENT",
+    ),
+    Mutant(
+        "tasks are said to be cancelled when their session was lost", 9, "core/session_write.py",
+        "        if answer == CANCELLED and core.takes_tasks and not core.cancels.wants(task):\n",
+        "        if False:\n",
     ),
     Mutant(
         "a session that ends cancels nothing", 9, "core/session.py",
@@ -114,6 +136,11 @@ SESSION_MUTANTS = (
         "                    self.over(core, task, state)\n",
     ),
     Mutant(
+        "a late answer about the end of a log hides ends", 10, "core/session_ends.py",
+        "            if core.finding.begins_with(shard):",
+        "            if True:",
+    ),
+    Mutant(
         "a client does not care for commits that were dropped", 10, "core/session_ends.py",
         "        if answer.trimmed:\n",
         "        if answer.trimmed < 0:\n",
@@ -133,6 +160,16 @@ SESSION_MUTANTS = (
         "a client forgets what was acknowledged", 11, "core/session_calls.py",
         "            self._keep(token, shard, rows, answers)\n",
         "            pass\n",
+    ),
+    Mutant(
+        "a task is given up whose parent is to be written once more", 11, "core/session_write.py",
+        "self._was_sure(row.task, row.child) and row.task not in self.unwritten\n",
+        "self._was_sure(row.task, row.child)\n",
+    ),
+    Mutant(
+        "the end of a lost parent is not known to what is said again", 11, "core/session_write.py",
+        "                self._doom(core, register, refusal)\n",
+        "                self._end_as(core, row.task, core.ends.fate_of(register.task))\n",
     ),
     Mutant(
         "a session is used before it is safe", 11, "core/session.py",

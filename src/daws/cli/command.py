@@ -21,7 +21,7 @@ from daws.cli.messages import (
 def run_command(argv: Sequence[str] | None) -> int:
     """Run what was typed and return the exit code."""
     if sys.stdout is None:
-        return _failed("stdout is closed; send it to /dev/null if nobody wants it", EXIT_USAGE)
+        return _failed("stdout is closed; send it to /dev/null if it is not wanted", EXIT_USAGE)
     try:
         allow_all_letters()
         try:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     pass
 
 T = TypeVar("T")
-CLIENTS_ALONE = "inside a task there is no {0}(): call it outside of tasks, where the cluster was made or connected to"
+CLIENTS_ALONE = "inside a task there is no {}(): call it outside of tasks, where the cluster was made or connected to"
+NO_RUN = "inside a task, run programs by subprocess.run, or submit commands from outside of tasks"
 NO_MEMO = "inside a task results are not reused: leave out memo=, or submit such tasks from outside of tasks"
 KEPT_BYTES = 1 << 26
 """The bytes of large arguments that a task keeps for the tasks that it may submit next."""
@@ -52,11 +53,11 @@ def current() -> "InnerCluster":
     return InnerCluster(nest.session)
 
 
-def _clients_alone(name: str) -> Callable[..., NoReturn]:
-    """A method of clusters that tasks do not have."""
+def _refused(name: str, why: str = CLIENTS_ALONE) -> Callable[..., NoReturn]:
+    """A method of clusters or of futures that tasks do not have."""
 
     def refuse(self: Any, *_: Any, **__: Any) -> NoReturn:
-        raise UsageError(CLIENTS_ALONE.format(name))
+        raise UsageError(why.format(name))
 
     refuse.__name__, refuse.__doc__ = name, "Refused inside of tasks: for clients alone."
     return refuse
@@ -92,29 +93,20 @@ class InnerCluster(ClusterMethods):
         """Hand in an object once that many tasks read. (Another task brings it in, so it may still be pending.)"""
         return self.submit(same, value)
 
-    def run(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused inside of tasks: for clients alone."""
-        self._run()
-
-    def _run(self, *_: Any) -> NoReturn:
-        raise UsageError("inside a task, run programs by subprocess.run, or submit commands from outside of tasks")
-
-    def cancel(self, *_: Any) -> NoReturn:
-        """Refused inside of tasks: for clients alone."""
-        raise UsageError(NO_CANCEL)
-
     @property
     def workers(self) -> int:
         """The number of workers."""
         return self._session.nest.workers
 
-    nodes = _clients_alone("nodes")
-    sessions = _clients_alone("sessions")
-    drain = _clients_alone("drain")
-    end = _clients_alone("end")
-    counters = _clients_alone("counters")
-    use_strategy = _clients_alone("use_strategy")
-    close = _clients_alone("close")
+    run = _run = _refused("run", NO_RUN)
+    cancel = _refused("cancel", NO_CANCEL)
+    nodes = _refused("nodes")
+    sessions = _refused("sessions")
+    drain = _refused("drain")
+    end = _refused("end")
+    counters = _refused("counters")
+    use_strategy = _refused("use_strategy")
+    close = _refused("close")
 
     def __repr__(self) -> str:
         return f"<InnerCluster: {len(self._session.futures):,} tasks submitted>"
@@ -143,8 +135,7 @@ class InnerSession:
     def check_may_wait(self) -> None:
         """A task may."""
 
-    def cancel(self, futures: Iterable[Future[Any]]) -> NoReturn:
-        raise UsageError(NO_CANCEL)
+    cancel = _refused("cancel", NO_CANCEL)
 
     def see(self, futures: Iterable[Future[Any]]) -> None:
         """Do nothing: errors of these tasks are raised by the task that submitted them, or dropped with it."""
@@ -275,14 +266,11 @@ class InnerFuture(Future[T], gc=True):
             self._session.nest.look()
         return self._state != PENDING
 
-    def cancel(self) -> NoReturn:
-        raise UsageError(NO_CANCEL)
-
-    def running(self) -> NoReturn:
-        raise UsageError("inside a task nobody knows which of its tasks run just now; done() says which have ended")
-
-    def explain(self) -> NoReturn:
-        raise UsageError("inside a task nobody knows why others ran where they did; ask futures outside of tasks")
+    cancel = _refused("cancel", NO_CANCEL)
+    running = _refused(
+        "running", "inside a task it is not known which of its tasks run now; done() says which have ended"
+    )
+    explain = _refused("explain", "inside a task it is not known why its tasks ran where they did; ask futures outside")
 
     def _wait(self, timeout: float | None) -> None:
         if timeout is None:

@@ -198,4 +198,6 @@ def on_submission(core: NodeCore, message: Submission) -> None:
     core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
     if had_before(core, message.batch):
         return
-    accept_all(core, message.tasks if core.leaving is None else core.leaving.unheard(message.tasks))
+    known = core.transfer.given_up
+    tasks = tuple([one for one in message.tasks if one.move > known.get(one.spec.id, -1)]) if known else message.tasks
+    accept_all(core, tasks if core.leaving is None else core.leaving.unheard(tasks))

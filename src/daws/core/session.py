@@ -24,10 +24,13 @@ from daws.core.config import NodeConfig
 from daws.core.effects import TICK, SetTimer
 from daws.core.events import CallFine, CallsSafe, Started, StoreAnswered, StoreChanged, TimerFired
 from daws.core.session_calls import SessionCalls
-from daws.core.session_ends import SessionEnds
+from daws.core.session_ends import READ_NS, SessionEnds
 from daws.core.session_events import (
     CloseAsked,
     EndsHeard,
+    FunctionsLeft,
+    FunctionsUnneeded,
+    MembersHeard,
     Reconnected,
     SessionClosed,
     SessionEffect,
@@ -85,8 +88,6 @@ DETACHING = 2  # all that was submitted goes into the store, then the client lea
 CLOSING = 3  # the session ends
 CLOSED = 4
 
-READ_NS = 20_000_000
-"""So often ends are asked for while there are tasks that have not ended."""
 GAP = 1 << 16
 """So many numbers of tasks are left out by a client that goes on with a session: the one before it may have used some
 that the store does not know, and may yet hear of."""
@@ -104,8 +105,10 @@ class SessionCore:
         session: int = NO_SESSION,
         why: int = TO_USE,
         first_token: int = 0,
+        checks_functions: bool = False,
     ) -> None:
-        """`nonce` tells this client from all others. A sweeper says which `session` it means."""
+        """`nonce` tells this client from all others. A sweeper says which `session` it means. With `checks_functions`
+        the driver says when functions of a session that ends may go (`FunctionsLeft`)."""
         self.shard_count = config.shard_count
         self.phase = ATTACHING
         self.session = session
@@ -126,6 +129,8 @@ class SessionCore:
         self._clients_before = 0
         self._is_attached = False  # the store has said so, but it may not be safe yet
         self._has_begun_to_close = False
+        self._hands_over = False  # a sweeper does the rest
+        self._may_drop_functions = not checks_functions
         self._unclosed: set[int] = set()  # shards that have yet to hear that the session takes no more tasks
         self._released: set[int] = set()
         self._unforgotten: set[int] | None = None  # shards that have yet to forget it, when nothing else is left
@@ -176,13 +181,17 @@ class SessionCore:
             self.hand_outs.flush(now_ns, self.out)
             self.cancels.flush(self.hand_outs, self.writing.unwritten, self.out)
             self.cancels.send(now_ns, self._config.tick_ns, self.members, self.out)
+            self.letting_go.flush(self.out)
         self.ends.flush(self)
         self.calls.flush(now_ns, self.out)
         self._set_timer(now_ns)
 
     def _set_timer(self, now_ns: int) -> None:
-        busy = self.phase != OPEN or self.ends.pending
-        at_ns = min(self._tick_at_ns, now_ns + READ_NS) if busy else self._tick_at_ns
+        at_ns = self._tick_at_ns
+        if self.phase != OPEN:
+            at_ns = min(at_ns, now_ns + READ_NS)
+        elif self.ends.pending:
+            at_ns = min(at_ns, max(self.ends.read_at_ns, now_ns + READ_NS))
         if self._timer_at_ns <= now_ns or at_ns < self._timer_at_ns - READ_NS:
             self._timer_at_ns = at_ns = max(at_ns, now_ns + 1)
             self.out.append(SetTimer(TICK, at_ns))
@@ -193,8 +202,8 @@ class SessionCore:
         self._attach()
 
     def _on_timer(self, now_ns: int, event: TimerFired) -> None:
-        if self.phase == OPEN and self.ends.pending:
-            self.ends.read(self)
+        if self.phase == OPEN and self.ends.pending and now_ns >= self.ends.read_at_ns:
+            self.ends.read(self, now_ns)
         if now_ns < self._tick_at_ns:
             return
         tick_ns = self._config.tick_ns
@@ -207,7 +216,8 @@ class SessionCore:
         self.ends.look_up(self)
         for task in self.letting_go.tasks:
             self.ask_once(task, Locate(task))
-        if self._has_begun_to_close and not (self._unclosed or self._is_forgotten or self.finding.is_under_way):
+        may_find = self._has_begun_to_close and not self._hands_over
+        if may_find and not (self._unclosed or self._is_forgotten or self.finding.is_under_way):
             self.finding.begin(self, _on_left, False, True)
 
     def _on_reconnected(self, now_ns: int, event: Reconnected) -> None:
@@ -249,7 +259,10 @@ class SessionCore:
             self.calls.ask_once(MEMBERSHIP_SHARD, DetachSession(self._nonce, self.session, True))
         elif self.phase == CLOSING and self._is_attached and not self._has_begun_to_close and self.calls.is_safe:
             self._has_begun_to_close = True  # it is safe that the session ends, whatever becomes of us
-            self._close_shards()
+            if self._hands_over:
+                self.calls.ask_once(MEMBERSHIP_SHARD, DetachSession(self._nonce, self.session, True))
+            else:
+                self._close_shards()
         elif self.phase == CLOSING and self._is_forgotten and self.calls.is_safe:
             self.calls.ask_once(MEMBERSHIP_SHARD, DetachSession(self._nonce, self.session, False))
 
@@ -285,6 +298,7 @@ class SessionCore:
             self.phase = DETACHING
             return
         self.phase = CLOSING
+        self._hands_over = event.hands_over
         self._is_attached = False
         self.writing.drop_unsent()
         self.ends.drop_all()
@@ -302,13 +316,20 @@ class SessionCore:
                 self.finding.begin(self, _on_left, False, True)
 
     def end(self, tasks: list[HeldTask]) -> None:
-        """Cancel what has not ended, let go of what is held. When nothing is left, forget the session. Tasks that its
-        runs have created, and not waited for, are waited for first: they may need its functions and objects."""
+        """Cancel what has not ended, let go of what is held. When nothing is left, forget the session. Its functions
+        stay until all tasks have ended that its runs have created."""
         unfinished = [one.task for one in tasks if one.state not in FINAL]
         held = [one for one in tasks if one.state in FINAL and (one.held or one.task not in self._released)]
         for task in unfinished:
             self.cancels.want(task)
         if self.finding.spawned:
+            self._release([one for one in held if one.listed])
+            return
+        if not self._may_drop_functions and any(not one.listed for one in held):
+            held = [one for one in held if one.listed]
+            if not (unfinished or held or self.letting_go or self.calls.writes):
+                self.out.append(FunctionsLeft())
+            self._release(held)
             return
         self._release(held)
         if not unfinished and not held and not self.letting_go and not self.calls.writes:
@@ -330,7 +351,7 @@ class SessionCore:
 
     def _on_detached(self, row: DetachSession) -> None:
         self.phase = CLOSED
-        self.out.append(SessionClosed(row.keep))
+        self.out.append(SessionClosed(row.keep and not self._hands_over))
 
     # -- events --------------------------------------------------------------------------------------------------------
 
@@ -384,15 +405,28 @@ class SessionCore:
             if self.phase != CLOSED:
                 ANSWERED[type(row)](self, shard, row, answer, again)
 
-    def _on_members(self, answer: AnswerType) -> None:
+    def _on_members_heard(self, now_ns: int, event: MembersHeard) -> None:
+        self._see_members(event.members)
+
+    def _on_watched(self, answer: AnswerType) -> None:
         if isinstance(answer, Leased) and answer.members is not None:
-            self.members = answer.members
+            self._see_members(answer.members)
+
+    def _see_members(self, members: Members) -> None:
+        if members.version != self.members.version:
+            self.members = members
+            self.writing.send_early(self)  # some of it may have waited for nodes
+
+    def _on_functions_unneeded(self, now_ns: int, event: FunctionsUnneeded) -> None:
+        self._may_drop_functions = True
+        if not self.finding.is_under_way:
+            self.finding.begin(self, _on_left, False)
 
     def _on_located(self, row: Locate, answer: AnswerType) -> None:
         self.ends.on_located(self, row, answer)
         if row.task in self.letting_go.tasks:
             places = [place for one in answer.inputs for place in one[3]] if isinstance(answer, Available) else ()
-            self.letting_go.add(row.task, tuple(dict.fromkeys(places)), self.members, self.out)
+            self.letting_go.add(row.task, tuple(dict.fromkeys(places)), self.members)
 
     def _on_story(self, row: Inspect, answer: AnswerType) -> None:
         self.ends.on_story(self, row, answer)
@@ -414,6 +448,8 @@ HANDLERS: dict[type, Callable[[SessionCore, int, Any], None]] = {
     TasksCancelled: SessionCore._on_cancelled,
     TasksLetGo: SessionCore._on_let_go,
     EndsHeard: SessionCore._on_ends_heard,
+    MembersHeard: SessionCore._on_members_heard,
+    FunctionsUnneeded: SessionCore._on_functions_unneeded,
     Reconnected: SessionCore._on_reconnected,
     CloseAsked: SessionCore._on_close_asked,
     SubmissionTaken: SessionCore._on_submission_taken,
@@ -431,12 +467,12 @@ ANSWERED: dict[type, Answered] = {
     ForgetSession: lambda core, shard, row, answer, again: core._on_forgotten(shard, answer),
     CloseSession: lambda core, shard, row, answer, again: core._on_shard_closed(shard),
     FindHeld: lambda core, shard, row, answer, again: core.finding.on_found(core, shard, row, answer),
-    Watch: lambda core, shard, row, answer, again: core._on_members(answer),
+    Watch: lambda core, shard, row, answer, again: core._on_watched(answer),
     Submit: lambda core, shard, row, answer, again: core.writing.on_submit(core, row, answer, again),
     Create: lambda core, shard, row, answer, again: core.writing.on_create(core, row, answer),
     Register: lambda core, shard, row, answer, again: core.writing.on_register(core, row, answer),
-    Satisfy: lambda core, shard, row, answer, again: core.writing.on_satisfy(core, row, answer),
-    Open: lambda core, shard, row, answer, again: core.writing.on_satisfy(core, row, answer),
+    Satisfy: lambda core, shard, row, answer, again: core.writing.on_satisfy(core, row, answer, again),
+    Open: lambda core, shard, row, answer, again: core.writing.on_satisfy(core, row, answer, again),
     Release: lambda core, shard, row, answer, again: core.writing.on_release(core, row, answer),
     ReadLog: lambda core, shard, row, answer, again: core.ends.on_log(core, shard, row, answer),
     Locate: lambda core, shard, row, answer, again: core._on_located(row, answer),

@@ -15,17 +15,22 @@ from daws.wire.store import (
     UNKNOWN,
     AnswerType,
     AttachSession,
+    DetachSession,
     FindHeld,
+    ForgetSession,
     Inspect,
     ListSessions,
     Locate,
     ReadLog,
     Row,
+    Satisfy,
     Watch,
 )
 
 ROWS_PER_CALL = 1000
 _READS = frozenset((FindHeld, Inspect, ListSessions, Locate, ReadLog, Watch))
+_ONCE = frozenset((AttachSession, DetachSession, ForgetSession, Locate, ReadLog, Watch))
+"""Rows that are not sent while the answer to an equal one is yet to come."""
 Heard = list[tuple[int, Row, AnswerType, bool]]
 """What was answered: the shard, the row, its answer, and whether the row may have taken effect before."""
 
@@ -42,12 +47,13 @@ class _Sent:
 class SessionCalls:
     """Calls under way, rows that have yet to leave, and rows that may yet be lost."""
 
-    __slots__ = ("_is_replicated", "_kept", "_renewed", "_resending", "_resent", "_sent", "_waiting", "token")
+    __slots__ = ("_asked", "_is_replicated", "_kept", "_renewed", "_resending", "_resent", "_sent", "_waiting", "token")
 
     def __init__(self, is_replicated: bool, first_token: int) -> None:
         self.token = first_token
         self._is_replicated = is_replicated
         self._waiting: dict[int, list[Row]] = {}
+        self._asked: dict[tuple[int, Row], int] = {}  # shard and row: so many answers are yet to come
         self._sent: dict[int, _Sent] = {}
         self._kept: dict[int, dict[int, list[Row]]] = {}  # shard -> token -> rows that are not safe
         self._renewed: list[Row] = []  # attachments that were kept once: the others change nothing but a time
@@ -56,6 +62,13 @@ class SessionCalls:
 
     def ask(self, shard: int, row: Row) -> None:
         self._waiting.setdefault(shard, []).append(row)
+        if type(row) in _ONCE:
+            self._count(shard, row, 1)
+
+    def _count(self, shard: int, row: Row, more: int) -> None:
+        count = self._asked.pop((shard, row), 0) + more
+        if count > 0:
+            self._asked[shard, row] = count
 
     @property
     def writes(self) -> bool:
@@ -69,23 +82,22 @@ class SessionCalls:
         """Nothing that was acknowledged can be lost any more."""
         return not any(self._kept.values()) and not self._resending
 
-    def asks(self, shard: int, row: Row) -> bool:
-        """Is the answer of a shard to such a row yet to come?"""
-        if row in self._waiting.get(shard, ()) or row in self._resending.get(shard, ()):
-            return True
-        return any(one.call.shard == shard and row in one.call.rows for one in self._sent.values())
-
     def ask_once(self, shard: int, row: Row) -> None:
         """Ask, unless that was asked and the answer is yet to come."""
-        if not self.asks(shard, row):
+        if (shard, row) not in self._asked:
             self.ask(shard, row)
 
     def flush(self, now_ns: int, out: list[SessionEffect]) -> None:
         """Let rows leave that nothing has to come before."""
         for shard in [shard for shard in self._waiting if shard not in self._resending]:
             rows = self._waiting.pop(shard)
-            for start in range(0, len(rows), ROWS_PER_CALL):
-                self._send(shard, rows[start : start + ROWS_PER_CALL], False, now_ns, out)
+            start = 0
+            while start < len(rows):
+                end = start + ROWS_PER_CALL
+                while end < len(rows) and type(rows[end - 1]) is Satisfy:
+                    end += 1  # the row that opens its task may follow, and must not come without it
+                self._send(shard, rows[start:end], False, now_ns, out)
+                start = end
 
     def _send(self, shard: int, rows: list[Row], again: bool, now_ns: int, out: list[SessionEffect]) -> None:
         self.token += 1
@@ -109,6 +121,10 @@ class SessionCalls:
         if one is None:
             return []
         shard, rows = one.call.shard, one.call.rows
+        if self._asked:
+            for row in rows:
+                if type(row) in _ONCE:
+                    self._count(shard, row, -1)
         if answers is None:
             answers = [None] * len(rows)
         if self._is_replicated:
@@ -136,8 +152,15 @@ class SessionCalls:
         """Another server answers for this shard: say all again that may be lost, or was not answered, in order."""
         said = self._kept.pop(shard, {})
         self._renewed.clear()
+        for row in [row for rows in said.values() for row in rows if type(row) in _ONCE]:
+            self._count(shard, row, 1)
         for token in [token for token, one in self._sent.items() if one.call.shard == shard]:
-            said[token] = [row for row in self._sent.pop(token).call.rows if type(row) is not ReadLog]
+            said[token] = []
+            for row in self._sent.pop(token).call.rows:
+                if type(row) is ReadLog:
+                    self._count(shard, row, -1)
+                else:
+                    said[token].append(row)
         rows = [row for token in sorted(said) for row in said[token]]
         self._resending[shard] = deque((*rows, *self._resending.pop(shard, ())))
         self._resend(shard, now_ns, out)

@@ -5,12 +5,14 @@ Ends that nodes have told are hints. Each task is told of once: a future keeps i
 has forgotten something says later.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from daws.core.session_events import TaskEnd, TasksEnded
+from daws.core.session_events import TasksEnded
 from daws.model.states import CANCELLED as CANCELLED_STATE
 from daws.model.states import DONE, FAILED
 from daws.model.task import Input
+from daws.wire.ends import Outcome
 from daws.wire.store import (
     CANCELLED,
     LOG_END,
@@ -32,18 +34,45 @@ if TYPE_CHECKING:
     from daws.core.session import SessionCore
 
 
+READ_NS = 20_000_000
+READ_NS_MAX = 200_000_000
+"""So often the logs are read while there are tasks that have not ended: the shorter time if only the logs tell of ends,
+the longer one if nodes or the server of the store tell of all of them before."""
+FALLEN_MAX = 4096
+"""So many tasks that have not ended well are remembered, for those that need them and are written once more."""
+NOT_PENDING = 0
+"""What `pop` answers for a task that is not among the pending ones; these have the value None."""
+
+
+def forgotten(parent: int) -> str:
+    return f"task {parent}, which it needs, is not in the store any more: its client was killed before that was safe"
+
+
 class SessionEnds:
     """Which tasks have not ended, as far as the client knows, and how far the logs were read."""
 
-    __slots__ = ("_ended", "_looked_up", "_read_to", "_sought", "_verified", "pending")
+    __slots__ = (
+        "_ended",
+        "_fallen",
+        "_has_news",
+        "_looked_up",
+        "_read_every_ns",
+        "_read_to",
+        "_verified",
+        "pending",
+        "read_at_ns",
+    )
 
     def __init__(self, shard_count: int) -> None:
         self.pending: dict[int, None] = {}
         self._read_to = [0] * shard_count
         self._looked_up: dict[int, None] = {}  # tasks that have ended, and are asked how, or what they have made
         self._verified: dict[int, None] = {}  # tasks that the store may have lost
-        self._sought: dict[int, None] = {}  # tasks that may stand among the commits that were dropped
-        self._ended: list[TaskEnd] = []
+        self._ended: list[Outcome] = []
+        self._fallen: dict[int, tuple[int, str]] = {}  # tasks that did not end well: their states and errors
+        self._has_news = False  # the logs told of an end that nobody else had told
+        self._read_every_ns = READ_NS
+        self.read_at_ns = 0
 
     def expect(self, task: int) -> None:
         self.pending[task] = None
@@ -52,17 +81,18 @@ class SessionEnds:
         """Nobody wants to know any more how this task ends."""
         self.pending.pop(task, None)
         self._looked_up.pop(task, None)
-        self._sought.pop(task, None)
 
     def drop_all(self) -> None:
         """The session ends, and with it all futures."""
         self.pending.clear()
         self._looked_up.clear()
         self._verified.clear()
-        self._sought.clear()
 
-    def read(self, core: "SessionCore") -> None:
-        """Ask for the ends since the last time."""
+    def read(self, core: "SessionCore", now_ns: int) -> None:
+        """Ask for the ends since the last time, less often while others tell of all ends."""
+        self._read_every_ns = READ_NS if self._has_news else min(2 * self._read_every_ns, READ_NS_MAX)
+        self._has_news = False
+        self.read_at_ns = now_ns + self._read_every_ns
         for shard, start in enumerate(self._read_to):
             core.calls.ask_once(shard, ReadLog(start, session=core.session))
 
@@ -75,7 +105,8 @@ class SessionEnds:
         if not isinstance(answer, Log):
             return
         if row.start == LOG_END:
-            self._read_to[shard] = answer.next
+            if core.finding.begins_with(shard):  # else the answer is late, and ends before it would be missed
+                self._read_to[shard] = answer.next
             return
         if row.start != self._read_to[shard]:
             return  # asked before another server answered
@@ -85,17 +116,18 @@ class SessionEnds:
         for one in answer.rows:
             task, state, error = (one, DONE, "") if isinstance(one, int) else one[:3]
             if task in self.pending and task not in self._looked_up:
+                self._has_news = True
                 if state == DONE:
                     self.find(core, task)
                 else:
                     self.over(core, task, state, error)
 
     def _seek(self, core: "SessionCore", shard: int) -> None:
-        """Some commits of this shard were dropped before they were read."""
+        """Some commits of this shard were dropped before they were read. A question that is under way may have been
+        answered before these commits."""
         for task in self.pending:
             if shard_of(task, core.shard_count) == shard and task not in self._looked_up:
-                self._sought[task] = None
-                core.ask_once(task, Inspect(task, brief=True))
+                core.ask(task, Inspect(task, brief=True))
 
     def verify(self, core: "SessionCore", shard: int) -> None:
         """A shard that has forgotten something was told again all that this client knows. What it does not know now,
@@ -131,14 +163,13 @@ class SessionEnds:
             core.ask(task, Inspect(task, brief=True))  # lost, and this is how it ended the second time
 
     def on_story(self, core: "SessionCore", row: Inspect, answer: AnswerType) -> None:
-        if row.task in self._sought:
-            del self._sought[row.task]
-            if answer == HAS_ENDED or (isinstance(answer, Story) and answer.ended):
-                self._looked_up[row.task] = None
-                if not isinstance(answer, Story) or answer.state not in (FAILED, CANCELLED_STATE):
-                    core.ask(row.task, Locate(row.task))
-        if row.task in self._looked_up and isinstance(answer, Story) and answer.state in (FAILED, CANCELLED_STATE):
-            self.over(core, row.task, answer.state, answer.error)
+        task = row.task
+        if task not in self.pending:
+            return
+        if isinstance(answer, Story) and answer.state in (FAILED, CANCELLED_STATE):
+            self.over(core, task, answer.state, answer.error)
+        elif task not in self._looked_up and (answer == HAS_ENDED or (isinstance(answer, Story) and answer.ended)):
+            self.find(core, task)
 
     def over(
         self, core: "SessionCore", task: int, state: int, error: str = "", outputs: tuple[Input, ...] = ()
@@ -146,16 +177,33 @@ class SessionEnds:
         """A task has ended, if that is news."""
         core.cancels.ended(task)
         self._looked_up.pop(task, None)
-        self._sought.pop(task, None)
         if task in self.pending:
             del self.pending[task]
-            self._ended.append(TaskEnd(task, state, error, outputs))
+            if state != DONE:
+                self._note_fallen(task, state, error)
+            self._ended.append(Outcome(task, outputs, 0 if state == DONE else state, error))
 
-    def hear(self, core: "SessionCore", ends: tuple[TaskEnd, ...]) -> None:
+    def hear(self, core: "SessionCore", ends: Sequence[Outcome]) -> None:
+        """Take ends that nodes or the server of the store have told. They may say more than the logs do."""
+        ended, looked_up, forget = self.pending.pop, self._looked_up.pop, core.cancels.ended
         for one in ends:
-            self.over(core, one.task, one.state, one.error, one.outputs)
+            forget(one.task)
+            looked_up(one.task, None)
+            if ended(one.task, NOT_PENDING) is None:
+                self._ended.append(one)
+                if one.state:
+                    self._note_fallen(one.task, one.state, one.error)
+
+    def _note_fallen(self, task: int, state: int, error: str) -> None:
+        self._fallen[task] = state, error
+        if len(self._fallen) > FALLEN_MAX:
+            del self._fallen[next(iter(self._fallen))]
+
+    def fate_of(self, parent: int) -> str:
+        """The error of tasks that need a task which the store does not know: empty if that one was cancelled."""
+        return self._fallen.get(parent, (FAILED, forgotten(parent)))[1]
 
     def flush(self, core: "SessionCore") -> None:
         if self._ended:
-            core.out.append(TasksEnded(tuple(self._ended)))
-            self._ended.clear()
+            core.out.append(TasksEnded(self._ended))
+            self._ended = []

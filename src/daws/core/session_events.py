@@ -4,11 +4,12 @@ From nodes it has the events `Started`, `StoreAnswered`, `CallFine`, `CallsSafe`
 messages `SubmissionTaken` and `CancelTaken`, and the effects `CallStore`, `Send` and `SetTimer`.
 """
 
-from msgspec import Struct
+from collections.abc import Sequence
 
 from daws.core.effects import Effect, EffectType
 from daws.core.events import Event, EventType
-from daws.model.task import Input
+from daws.model.cluster import Members
+from daws.wire.ends import Outcome
 from daws.wire.store import Submit
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -18,23 +19,33 @@ class TasksSubmitted(Event, frozen=True):
     """New tasks, and objects that were put in from outside, in this order: parents come before their children. A node
     of -1 leaves it to the session who gets the task."""
 
-    rows: tuple[Submit, ...]
+    rows: Sequence[Submit]
 
 
 class TasksCancelled(Event, frozen=True):
-    tasks: tuple[int, ...]
+    tasks: Sequence[int]
 
 
 class TasksLetGo(Event, frozen=True):
     """Nobody has a future of these tasks any more. They were named by no task that is yet to be submitted."""
 
-    tasks: tuple[int, ...]
+    tasks: Sequence[int]
 
 
 class EndsHeard(Event, frozen=True):
     """Nodes, or the server of the store, have told how tasks ended: a hint that makes it fast."""
 
-    ends: "tuple[TaskEnd, ...]"
+    ends: Sequence[Outcome]
+
+
+class MembersHeard(Event, frozen=True):
+    """The store has told of its members without being asked: a hint that makes it fast."""
+
+    members: Members
+
+
+class FunctionsUnneeded(Event, frozen=True):
+    """The answer to `FunctionsLeft`: no task needs a function of this session any more."""
 
 
 class Reconnected(Event, frozen=True):
@@ -43,21 +54,14 @@ class Reconnected(Event, frozen=True):
 
 class CloseAsked(Event, frozen=True):
     """The client goes. A session that it is to `keep` goes on: then all that was submitted has to be in the store
-    first. Else what has not ended is cancelled."""
+    first. Else what has not ended is cancelled. A client that `hands_over` marks the session as ending and leaves the
+    rest to a sweeper."""
 
     keep: bool
+    hands_over: bool = False
 
 
 # -- effects -----------------------------------------------------------------------------------------------------------
-
-
-class TaskEnd(Struct, frozen=True, array_like=True, gc=False):
-    """How a task ended: its state, the error if it failed, and what it made."""
-
-    task: int
-    state: int
-    error: str = ""
-    outputs: tuple[Input, ...] = ()
 
 
 class SessionOpened(Effect, frozen=True):
@@ -79,7 +83,12 @@ class SessionRefused(Effect, frozen=True):
 class TasksEnded(Effect, frozen=True):
     """Each task is told of once."""
 
-    ends: tuple[TaskEnd, ...]
+    ends: Sequence[Outcome]
+
+
+class FunctionsLeft(Effect, frozen=True):
+    """All that is left of a session that ends are its functions. Tasks that its runs have created may still need them.
+    Answered by `FunctionsUnneeded`; without an answer the session asks again on a later tick."""
 
 
 class SessionClosed(Effect, frozen=True):
@@ -88,5 +97,15 @@ class SessionClosed(Effect, frozen=True):
     kept: bool
 
 
-SessionEvent = EventType | TasksSubmitted | TasksCancelled | TasksLetGo | EndsHeard | Reconnected | CloseAsked
-SessionEffect = EffectType | SessionOpened | SessionRefused | TasksEnded | SessionClosed
+SessionEvent = (
+    EventType
+    | TasksSubmitted
+    | TasksCancelled
+    | TasksLetGo
+    | EndsHeard
+    | MembersHeard
+    | FunctionsUnneeded
+    | Reconnected
+    | CloseAsked
+)
+SessionEffect = EffectType | SessionOpened | SessionRefused | TasksEnded | FunctionsLeft | SessionClosed

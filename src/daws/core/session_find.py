@@ -34,6 +34,10 @@ class Finding:
     def is_under_way(self) -> bool:
         return bool(self._left)
 
+    def begins_with(self, shard: int) -> bool:
+        """Nothing was found in this shard yet."""
+        return self._left.get(shard) == 0
+
     def begin(self, core: "SessionCore", found: Found, reads_logs: bool, spawned: bool = False) -> None:
         """Begin a search; `spawned`: also for what the runs of the session have created."""
         self._spawned, self.spawned = spawned, 0

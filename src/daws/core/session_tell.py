@@ -9,7 +9,7 @@ from collections.abc import Collection
 from daws.core.effects import Send
 from daws.core.session_events import SessionEffect
 from daws.model.cluster import Members
-from daws.model.task import CLIENT, NodeId, Ready
+from daws.model.task import AGAIN, CLIENT, SUSPECT, NodeId, Ready
 from daws.wire.messages import CancelOrder, LetGo, NewTasks, Submission
 from daws.wire.store import Submit
 
@@ -40,6 +40,9 @@ class HandOuts:
         return self._number
 
     def add(self, node: NodeId, ready: Ready) -> None:
+        """Hand out a task. Its owner may have run one that was said before, and asks the store before it starts it."""
+        if ready.mode & AGAIN:
+            ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode | SUSPECT)
         self._ready.setdefault(node, {})[ready.spec.id] = ready
 
     def put(self, row: Submit) -> None:
@@ -90,6 +93,9 @@ class Cancels:
     def want(self, task: int, error: str = "") -> None:
         self._wanted.setdefault(task, error)
 
+    def wants(self, task: int) -> bool:
+        return task in self._wanted
+
     def ended(self, task: int) -> None:
         self._wanted.pop(task, None)
         self._ordered.discard(task)
@@ -129,10 +135,11 @@ class Cancels:
 class LettingGo:
     """Tasks that nobody holds, and whose objects lie on nodes: these are told until the objects are gone."""
 
-    __slots__ = ("_places",)
+    __slots__ = ("_places", "_unsent")
 
     def __init__(self) -> None:
         self._places: dict[int, tuple[NodeId, ...]] = {}
+        self._unsent: dict[NodeId, list[int]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._places)
@@ -141,13 +148,19 @@ class LettingGo:
     def tasks(self) -> tuple[int, ...]:
         return tuple(self._places)
 
-    def add(self, task: int, places: tuple[NodeId, ...], members: Members, out: list[SessionEffect]) -> None:
+    def add(self, task: int, places: tuple[NodeId, ...], members: Members) -> None:
         there = tuple([place for place in places if place in members])
         if not there:
             self._places.pop(task, None)  # the objects are gone with their nodes
             return
         self._places[task] = there
-        out.extend([Send(place, LetGo(CLIENT, (task,))) for place in there])
+        for place in there:
+            self._unsent.setdefault(place, []).append(task)
+
+    def flush(self, out: list[SessionEffect]) -> None:
+        for place, tasks in self._unsent.items():
+            out.append(Send(place, LetGo(CLIENT, tuple(tasks))))
+        self._unsent.clear()
 
     def gone(self, task: int) -> None:
         self._places.pop(task, None)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from daws.core.session_ends import forgotten
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import FAILED as STATE_FAILED
-from daws.model.states import READY, WAITING
-from daws.model.task import AGAIN, NodeId, Ready
+from daws.model.states import FINAL, READY, WAITING
+from daws.model.task import AGAIN, Input, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
     CLIENT_HOLDER,
@@ -44,13 +45,17 @@ NOBODY: NodeId = -1
 
 
 class _Growing:
-    """A task with parents in other shards, while these are told. `left`: parents of which the answer is yet to come."""
+    """A task with parents in other shards, while these are told. `left`: parents of which the answer is yet to come.
+    `made`: objects of the parents that are done. `is_repeated`: another client, or this one before a failover, may have
+    told some of them."""
 
-    __slots__ = ("left", "row")
+    __slots__ = ("is_repeated", "left", "made", "row")
 
-    def __init__(self, row: Submit) -> None:
+    def __init__(self, row: Submit, is_repeated: bool = False) -> None:
         self.row = row
         self.left = set(row.parents)
+        self.made: dict[int, tuple[Input, ...]] = {}
+        self.is_repeated = is_repeated
 
 
 class Writing:
@@ -78,7 +83,7 @@ class Writing:
         self._doubted: dict[int, Submit] = {}  # tasks of which it is not known whether their owners have them
         self._doomed: dict[int, Submit] = {}  # tasks that are to end because of a parent
         self._sure: set[tuple[int, int]] = set()  # parent and child: the parent was written when the child was told of
-        self._orphans: dict[int, int] = {}  # tasks whose parent is not in the store, and that parent
+        self._orphans: dict[int, tuple[Register, AnswerType]] = {}  # tasks that a parent may leave without an input
         self._causes: dict[int, list[int]] = {}  # tasks that have failed, and those that fail by it
 
     def __bool__(self) -> bool:
@@ -107,15 +112,15 @@ class Writing:
             core.ask(task, Release(task, CLIENT_HOLDER))
 
     def send_early(self, core: "SessionCore") -> None:
-        """On each tick: what came too early, or had no node to own it."""
+        """Send what came too early, or had no node to own it: on each tick, and when there are other members."""
+        if not core.members:
+            return
         early, self._early = self._early, []
         for row in early:
             if isinstance(row, Submit):
                 self._write(core, row)
-            elif isinstance(row, Open):
-                core.ask(row.task, Open(row.task, core.node_for(row.task)))
-            elif isinstance(row, Satisfy):
-                core.ask(row.task, replace(row, node=core.node_for(row.task)))
+            elif isinstance(row, Open | Satisfy):
+                self._ask_owned(core, row)
             else:
                 assert isinstance(row, Register)
                 self._tell_parent(core, row.task, row.child)
@@ -131,7 +136,7 @@ class Writing:
         task = row.spec.id
         if task not in self.unwritten:
             self._expect(row)
-            self._growing[task] = _Growing(row)
+            self._growing[task] = _Growing(row, True)
             self._register(core, self._growing[task])
 
     # -- one task ------------------------------------------------------------------------------------------------------
@@ -172,8 +177,7 @@ class Writing:
 
     def on_submit(self, core: "SessionCore", row: Submit, answer: AnswerType, again: bool) -> None:
         task = row.spec.id
-        is_sure = (task, task) in self._sure
-        self._sure.discard((task, task))
+        is_sure = self._was_sure(task, task) and self.unwritten.keys().isdisjoint(row.parents)
         if answer.__class__ is int:
             if answer == STRUCK or (answer == UNKNOWN and not is_sure):
                 if core.takes_tasks:
@@ -182,8 +186,7 @@ class Writing:
                 else:
                     self._written(task)
                 return
-            self._written(task)
-            core.ends.over(core, task, *_refusal(row, answer))
+            self._refused(core, row, answer)
             return
         self._written(task)
         if row.outputs:
@@ -193,20 +196,31 @@ class Writing:
         elif not row.parents:
             if again:  # its owner may have it, or may have had it before
                 self._doubted[task] = row
-                core.ask(task, Inspect(task, brief=True))
+                core.ask(task, Inspect(task))
             else:
                 core.hand_outs.add(row.node, Ready(row.spec, 0, 0))
+
+    def _refused(self, core: "SessionCore", row: Submit | Create, answer: AnswerType) -> None:
+        """The store does not take a task. If it is cancelled and nobody wanted that, another client has begun to end
+        the session: this one is about to hear so."""
+        task = row.spec.id
+        if answer == CANCELLED and core.takes_tasks and not core.cancels.wants(task):
+            self._growing.pop(task, None)
+            if task in self.unwritten:
+                self._early.append(self.unwritten[task])
+            return
+        self._written(task)
+        core.ends.over(core, task, *_refusal(row, answer))
 
     def on_create(self, core: "SessionCore", row: Create, answer: AnswerType) -> None:
         task = row.spec.id
         if answer != OK:
-            self._written(task)
-            core.ends.over(core, task, *_refusal(row, answer))
+            self._refused(core, row, answer)
             return
         if task not in self._growing:  # said again after a failover
             submit = Submit(row.spec, row.parents, NOBODY)
             self._expect(submit)
-            self._growing[task] = _Growing(submit)
+            self._growing[task] = _Growing(submit, True)
         self._register(core, self._growing[task])
 
     def _register(self, core: "SessionCore", growing: _Growing) -> None:
@@ -214,7 +228,20 @@ class Writing:
         for parent in growing.left:
             self._tell_parent(core, parent, task)
         if not growing.left:
-            core.ask(task, Open(task, core.node_for(task, growing.row)))
+            self._ask_owned(core, Open(task, NOBODY))
+
+    def _ask_owned(self, core: "SessionCore", row: Open | Satisfy) -> None:
+        """Send a row that may make its task ready, with a node that owns it then. Without nodes it waits for one. What
+        parents have made goes before the row that opens the task, in the same call: if a client dies between the two,
+        no other one knows that the task still waits for these parents."""
+        growing = self._growing.get(row.task)
+        node = core.node_for(row.task, None if growing is None else growing.row)
+        if node == NOBODY:
+            self._early.append(row)
+            return
+        for parent, made in growing.made.items() if growing is not None else ():
+            core.ask(row.task, Satisfy(row.task, parent, node, made))
+        core.ask(row.task, replace(row, node=node))
 
     def _tell_parent(self, core: "SessionCore", parent: int, child: int) -> None:
         if parent in self.unwritten:
@@ -223,19 +250,29 @@ class Writing:
             self._sure.add((parent, child))  # if it is not in the store now, it never will be
         core.ask(parent, Register(parent, child))
 
+    def _was_sure(self, parent: int, child: int) -> bool:
+        """Was the parent written when the child was told of? It may have to be written once more since."""
+        is_sure = (parent, child) in self._sure
+        self._sure.discard((parent, child))
+        return is_sure
+
     def on_register(self, core: "SessionCore", row: Register, answer: AnswerType) -> None:
         growing = self._growing.get(row.child)
-        is_sure = (row.task, row.child) in self._sure
-        self._sure.discard((row.task, row.child))
+        is_sure = self._was_sure(row.task, row.child) and row.task not in self.unwritten
         if isinstance(answer, Available):
-            node = core.node_for(row.child)
-            core.ask(row.child, Satisfy(row.child, row.task, node, answer.inputs))
+            if growing is not None and row.task in growing.left:
+                growing.made[row.task] = answer.inputs
+            else:
+                self._ask_owned(core, Satisfy(row.child, row.task, NOBODY, answer.inputs))
         elif answer == UNKNOWN and not is_sure:
             self._early.append(row)
             return
         elif answer != OK and growing is None:
-            self._orphans[row.child] = row.task  # said again after a failover; it may have had all that it needs
-            core.ask(row.child, Inspect(row.child, brief=True))
+            if row.child in self._orphans:
+                self._early.append(row)
+            else:
+                self._orphans[row.child] = row, answer  # said again after a failover; it may have had what it needs
+                core.ask(row.child, Inspect(row.child))
             return
         elif answer != OK:
             self._doom(core, row, answer)
@@ -243,18 +280,18 @@ class Writing:
         if growing is not None and row.task in growing.left:
             growing.left.discard(row.task)
             if not growing.left:
-                core.ask(row.child, Open(row.child, core.node_for(row.child, growing.row)))
+                self._ask_owned(core, Open(row.child, NOBODY))
 
     def _doom(self, core: "SessionCore", row: Register, answer: AnswerType) -> None:
         """A parent has failed, was cancelled, or is not there any more: the task ends like that."""
         if answer == FAILED:
             self._causes.setdefault(row.task, []).append(row.child)
-            core.ask(row.task, Inspect(row.task, brief=True))
+            core.ask(row.task, Inspect(row.task))
             return
         if answer == CANCELLED:
             error = ""
         else:
-            error = _forgotten(row.task)
+            error = core.ends.fate_of(row.task)
         self._end_as(core, row.child, error)
 
     def _end_as(self, core: "SessionCore", task: int, error: str) -> None:
@@ -272,42 +309,50 @@ class Writing:
             self._let_go_of_parents(row)
 
     def on_story(self, core: "SessionCore", row: Inspect, answer: AnswerType) -> None:
-        """What became of a task: by what its children fail, and whether its owner may not have heard of it."""
-        parent = self._orphans.pop(row.task, None)
-        if parent is not None and isinstance(answer, Story) and answer.state == WAITING:
-            self._end_as(core, row.task, _forgotten(parent))
-        error = answer.error if isinstance(answer, Story) else _forgotten(row.task)
+        """What became of a task: by what its children fail, and whether its owner may not have heard of it. (A brief
+        answer is to another question, and may be older.)"""
+        if row.brief:
+            return
+        orphan = self._orphans.pop(row.task, None)
+        if orphan is not None and isinstance(answer, Story) and answer.state == WAITING:
+            register, refusal = orphan
+            if register.task in answer.edges:
+                self._doom(core, register, refusal)
+        error = answer.error if isinstance(answer, Story) else core.ends.fate_of(row.task)
         for child in self._causes.pop(row.task, ()):
-            self._end_as(core, child, error)
+            if isinstance(answer, Story) and answer.state not in FINAL:
+                self._early.append(Register(row.task, child))  # after a failover it has not failed yet
+            else:
+                self._end_as(core, child, error)
         submit = self._doubted.pop(row.task, None)
         if submit is None or not isinstance(answer, Story):
             return
         if answer.state == READY and answer.owner == submit.node and not answer.move and not answer.attempt:
             core.hand_outs.add(submit.node, Ready(submit.spec, 0, 0, (), AGAIN))
 
-    def on_satisfy(self, core: "SessionCore", row: Satisfy | Open, answer: AnswerType) -> None:
+    def on_satisfy(self, core: "SessionCore", row: Satisfy | Open, answer: AnswerType, again: bool) -> None:
+        growing = self._growing.get(row.task)
         if isinstance(answer, Ready):
+            if again or growing is None or growing.is_repeated:  # its owner may have told its last edge as well
+                answer = replace(answer, mode=answer.mode | AGAIN)
             core.hand_outs.add(row.node, answer)
         elif answer in (STRUCK, UNKNOWN):
-            self._early.append(row)
+            if growing is None or isinstance(row, Open):  # else the row that opens the task comes with it once more
+                self._early.append(row)
             return
         if isinstance(row, Open):
             self._written(row.task)
 
     def on_release(self, core: "SessionCore", row: Release, answer: AnswerType) -> None:
         if isinstance(answer, Unheld):
-            core.letting_go.add(row.task, answer.places, core.members, core.out)
+            core.letting_go.add(row.task, answer.places, core.members)
         else:
             core.letting_go.gone(row.task)
-
-
-def _forgotten(parent: int) -> str:
-    return f"task {parent}, which it needs, is not in the store any more: its client was killed before that was safe"
 
 
 def _refusal(row: Submit | Create, answer: AnswerType) -> tuple[int, str]:
     if answer == CANCELLED:
         return STATE_CANCELLED, ""
     if answer == UNKNOWN and row.parents:
-        return STATE_FAILED, _forgotten(row.parents[0])
+        return STATE_FAILED, forgotten(row.parents[0])
     return STATE_FAILED, f"the store has refused task {row.spec.id}: what it needs is gone"

@@ -56,7 +56,7 @@ def check_private(path: str) -> None:
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}") from error
     if status.st_uid != os.geteuid():
-        raise UsageError(f"{folder} belongs to somebody else: sockets without keys live in a folder of one's own")
+        raise UsageError(f"{folder} belongs to another user: sockets without keys need a folder of your own")
     if stat.S_IMODE(status.st_mode) & 0o077:
         raise UsageError(f"{folder} is open to others: sockets without keys need a private folder (chmod 700 {folder})")
 

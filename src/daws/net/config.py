@@ -144,14 +144,14 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if self.store_shards:
             files += f"store_shards = {self.store_shards}\n"
         return f"""\
-# A daws cluster. Who has the keys beside this file may join it.
+# A daws cluster. Processes with the keys beside this file may join it.
 name = "{self.name}"
 protocol = {self.protocol}
 
 # "embedded", or the URL of a Valkey or Redis server, as in "redis://10.0.0.1:6379"; several, with commas between them,
 # are a primary and its replicas, or some servers of a Cluster. For rediss:// there are also store_ca, and for servers
-# that want to know us store_cert and store_key: files in this folder. store_shards is in how many pieces all that is
-# known of tasks is kept there; if it is left out, one, or four for each primary of a Cluster.
+# that ask for a certificate store_cert and store_key: files in this folder. store_shards is the number of pieces in
+# which the records of tasks are kept; if it is left out, one, or four for each primary of a Cluster.
 store = "{store}"
 {files}
 # Addresses of machines. The embedded store listens on the first one, at this port.
@@ -161,10 +161,10 @@ port = {self.port}
 # The first and the last port that nodes may listen on; zeros stand for any.
 node_ports = [{self.node_ports[0]}, {self.node_ports[1]}]
 
-# A node that is silent for so long is taken for dead, and others take over.
+# A node that is silent for this many seconds is taken for dead, and other nodes take over its tasks.
 lease_s = {self.lease_s}
 
-# Links that nobody uses for so long are closed; they come back when they are needed.
+# Connections that are not used for this many seconds are closed, and opened again when they are needed.
 idle_s = {self.idle_s}
 """
 

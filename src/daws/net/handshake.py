@@ -96,7 +96,7 @@ class Handshake:
         self._filled += count
         seen = bytes(self._part[: min(self._filled, len(MAGIC))])
         if not MAGIC.startswith(seen):
-            raise PeerError("it does not speak as daws does")
+            raise PeerError("it does not speak the protocol of daws")
         if self._filled < len(self._part):
             return b""
         part = bytes(self._part)
@@ -133,7 +133,7 @@ class Handshake:
         if self._refusal:
             raise PeerError(self._refusal)
         if nonce != self._nonce:
-            raise PeerError("its answer is one to another greeting: a handshake that somebody has recorded")
+            raise PeerError("its answer belongs to another greeting: this handshake was recorded")
         if _text(refusal):
             raise PeerError(f"it refuses: {_text(refusal)}")
         self.peer = theirs
@@ -154,7 +154,7 @@ class Handshake:
         if theirs.cluster != ours.cluster:
             return f"{theirs} is of cluster {theirs.cluster!r}, {ours} of {ours.cluster!r}"
         if theirs.role not in self._roles:
-            return f"{theirs} has no keys for that, but those of {' or '.join(sorted(self._roles)) or 'nobody'}"
+            return f"{theirs} has no keys for this role, but those of {' or '.join(sorted(self._roles)) or 'no role'}"
         if self._node is not None and (theirs.role, theirs.node) != ("node", self._node):
             return f"node {self._node} is not here any more, but {theirs}"
         if theirs.purpose != ours.purpose:

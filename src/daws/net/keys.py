@@ -44,7 +44,7 @@ class Keys:
     @cached_property
     def server(self) -> ssl.SSLContext:
         if self.role == "client":
-            raise ClusterError(f"{self.folder}: nobody can listen with a client's key")
+            raise ClusterError(f"{self.folder}: a client's key cannot be used to listen")
         made = self._context(ssl.PROTOCOL_TLS_SERVER)
         made.num_tickets = 0  # links live long: none is resumed
         return made
@@ -87,7 +87,7 @@ def check_time(folder: str | Path) -> None:
     if end < datetime.now(UTC):
         raise ClusterError(
             f"{folder}: its keys were good until {end:%Y-%m-%d}; make a new folder by 'daws cluster init' for "
-            "everybody, or set this machine's clock"
+            "all machines, or set this machine's clock"
         )
 
 
@@ -106,7 +106,7 @@ def _check_private(path: Path) -> None:
     except OSError as error:
         raise ClusterError(f"{path}: {error.strerror}; 'daws cluster init' makes a folder with keys") from error
     if status.st_uid not in (os.geteuid(), 0):
-        raise ClusterError(f"{path} belongs to somebody else: use a copy of your own")
+        raise ClusterError(f"{path} belongs to another user: use a copy of your own")
     if stat.S_IMODE(status.st_mode) & 0o077:
         mode = "700" if stat.S_ISDIR(status.st_mode) else "600"
         raise ClusterError(f"{path} is open to others, and so are the keys; cure it by: chmod {mode} {path}")

@@ -254,7 +254,7 @@ class Link(BufferedProtocol, Generic[T]):
         self._sent_bytes += len(frame)
         self._transport.write(frame)
         if self._waiting_bytes() > max(BACKLOG_BYTES_MAX, len(frame)):
-            self._give_up(f"it does not read what it is told, and {self._waiting_bytes():,} bytes wait")
+            self._give_up(f"it does not read its messages, and {self._waiting_bytes():,} bytes wait")
 
     def _waiting_bytes(self) -> int:
         assert self._transport is not None

@@ -145,7 +145,7 @@ class Links(Generic[T]):
             raise UnavailableError(f"{failures.reason} (not tried again yet)", retry=True)
         address = self._address_of(peer)
         if address is None:
-            raise UnavailableError(f"nobody knows where node {peer} is", retry=True)
+            raise UnavailableError(f"the address of node {peer} is not known", retry=True)
         try:
             return await dial(address, self._keys, self._hello, self._decoder, way.on_received, way.on_lost, node=peer)
         except DawsError as error:

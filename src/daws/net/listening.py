@@ -20,7 +20,7 @@ HANDSHAKE_S = 10.0
 """The time limit from the first byte to the end of the handshake."""
 STRANGERS_MAX = 256
 """The most peers that may be in the handshake of one door at one time."""
-TOO_MANY = f"{STRANGERS_MAX} others have not said yet who they are"
+TOO_MANY = f"{STRANGERS_MAX} others are in the handshake already"
 BREATH_S = 0.5
 BACKLOG = 512
 FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -32,15 +32,29 @@ class ListeningSocket:
 
     def __init__(self, bind: str, keys: Keys | None) -> None:
         """Raise UsageError or UnavailableError if this process cannot listen there."""
-        self.context = None if keys is None or isinstance(parse_address(bind), Unix) else keys.server
-        self.sock = listen(bind, keys)
+        where = parse_address(bind)
+        check_keys(where, keys)
+        self.context = None if keys is None or isinstance(where, Unix) else keys.server
+        family = AF_UNIX if isinstance(where, Unix) else AF_INET6 if ":" in where.host else AF_INET
+        self.sock = socket(family, SOCK_STREAM)
+        try:
+            if isinstance(where, Tcp):
+                self.sock.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+            self.sock.bind(where.path if isinstance(where, Unix) else tuple(where))
+            self.sock.listen(BACKLOG)
+        except OSError as error:
+            self.sock.close()
+            raise UnavailableError(f"cannot listen at {bind}: {error.strerror}", retry=False) from error
+        except BaseException:
+            self.sock.close()
+            raise
         name = self.sock.getsockname()
         self.address = str(Tcp(name[0], name[1])) if isinstance(name, tuple) else str(name)
 
     def accept(self) -> tuple[socket, str]:
         """A new peer's socket, and its name for the log."""
         sock, where = self.sock.accept()
-        return sock, str(Tcp(where[0], where[1])) if isinstance(where, tuple) else f"somebody at {self.address}"
+        return sock, str(Tcp(where[0], where[1])) if isinstance(where, tuple) else f"a process at {self.address}"
 
     def warn_if_full(self, error: OSError) -> bool:
         """Log that no peer can connect because this process or the system has too many open files, and how to cure it.
@@ -48,7 +62,9 @@ class ListeningSocket:
         Return whether this is the reason why `accept` has failed.
         """
         if error.errno in FULL:
-            COMPLAINTS.warn(f"nobody can come in at {self.address}: {error.strerror}; raise the limit (ulimit -n)")
+            COMPLAINTS.warn(
+                f"no connection can be accepted at {self.address}: {error.strerror}; raise the limit (ulimit -n)"
+            )
         return error.errno in FULL
 
     def close(self) -> None:
@@ -59,9 +75,9 @@ class ListeningSocket:
                 os.unlink(self.address)
 
 
-def turned_away(name: str, why: Exception) -> str:
+def refusal_of(name: str, why: Exception) -> str:
     """A line for the log about a peer that was not let in."""
-    return f"{name} was turned away: {reason_of(why)}"
+    return f"{name} was refused: {reason_of(why)}"
 
 
 @contextmanager
@@ -79,30 +95,6 @@ def reaching(address: str, abort: Callable[[], object]) -> Iterator[None]:
     except BaseException:
         abort()
         raise
-
-
-def listen(bind: str, keys: Keys | None) -> socket:
-    where = parse_address(bind)
-    check_keys(where, keys)
-    if isinstance(where, Tcp):
-        family = AF_INET6 if ":" in where.host else AF_INET
-    else:
-        family = AF_UNIX
-    sock = socket(family, SOCK_STREAM)
-    try:
-        if isinstance(where, Tcp):
-            sock.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-            sock.bind(tuple(where))
-        else:
-            sock.bind(where.path)
-        sock.listen(BACKLOG)
-    except OSError as error:
-        sock.close()
-        raise UnavailableError(f"cannot listen at {bind}: {error.strerror}", retry=False) from error
-    except BaseException:
-        sock.close()
-        raise
-    return sock
 
 
 def check_keys(where: Tcp | Unix, keys: Keys | None) -> None:

@@ -23,7 +23,7 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, ssl.SSLError) and not isinstance(error, _GONE):
         return _words(error.reason or "")
     if isinstance(error, (*_GONE, ConnectionResetError)) or getattr(error, "errno", None) in _HUNG_UP:
-        return "it hung up before either side knew the other; the keys of one of them may be those of another cluster"
+        return "it closed the connection during the handshake; one of the sides may have the keys of another cluster"
     if isinstance(error, TimeoutError):
         return "it took too long"
     if isinstance(error, OSError) and error.strerror:

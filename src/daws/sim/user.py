@@ -371,7 +371,7 @@ class SessionUser:
 
     def _on_ended(self, client: Client, effect: TasksEnded) -> None:
         for end in effect.ends:
-            if end.state and not self._is_leaving and self.plan.let_go and self._rng.below(4):
+            if not self._is_leaving and self.plan.let_go and self._rng.below(4):
                 task = end.task
                 self._at(self._rng.below(200 * MS), lambda task=task: self._let_go(client, task))
 
@@ -404,10 +404,8 @@ class SessionUser:
             self._tell(self._visitor, Reconnected())
 
     def _sweep(self) -> None:
-        """Look for sessions whose client is gone."""
+        """Look for sessions whose client is gone. A late message may make one when the user has left."""
         self._at(SWEEP_NS, self._sweep)
-        if self.waiting_for == 0:
-            return
         (answer,) = self.kernel.store.apply(0, [ListSessions()], self.kernel.now_ns)
         assert isinstance(answer, SessionList)
         for entry in answer.sessions:

@@ -34,6 +34,7 @@ from daws.wire.store import (
     Log,
     ReadLog,
     Release,
+    Remake,
     SessionAttached,
     SessionEntry,
     SessionList,
@@ -148,6 +149,7 @@ class AttachingContract(Contract):
         assert submit(desk, FIRST + 1) == CANCELLED
         assert desk(Create(TaskSpec(FIRST + 2), (FIRST,), guarded=True)) == CANCELLED
         assert desk.once(Inspect(FIRST + 1)) == DONE == desk.once(Inspect(FIRST + 2)), "they never will be there"
+        assert desk.once(Remake(FIRST + 1, FIRST, ANN)) == REFUSED
         assert desk(FindHeld(1)).next == FIRST + 1  # type: ignore[union-attr]
         assert submit(desk, FIRST) is None, "it was there before"
         assert submit(desk, 2 << SESSION_BITS) is None, "another session"

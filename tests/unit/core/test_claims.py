@@ -7,7 +7,7 @@ from daws.core.effects import CallStore, StartRun, StopRun
 from daws.core.events import RunEnded
 from daws.core.places import places
 from daws.core.remake import claim_remake
-from daws.model.task import AGAIN, CLIENT, REMAKE, REPLICA
+from daws.model.task import AGAIN, CLIENT, REMAKE, REPLICA, SUSPECT
 from daws.testing import Driver, ready
 from daws.testing.build import object_at
 from daws.wire.messages import (
@@ -22,7 +22,7 @@ from daws.wire.messages import (
     SubmissionTaken,
     Taken,
 )
-from daws.wire.store import MOVE, REFUSED, REPLICATE, Claim, Granted, Lease, Leased
+from daws.wire.store import ANNOUNCE, MOVE, REFUSED, REPLICATE, Claim, Granted, Lease, Leased
 
 TICK = 0
 
@@ -50,6 +50,18 @@ def test_an_offer_is_claimed_before_it_is_queued():
         node.answer(call, Granted(6, 0), REFUSED)
         assert node.expect(StartRun, task=1).ready.move == 6
         assert node.expect(Taken, to=2).tasks == ((1, 5),)
+
+
+def test_a_hand_out_that_is_older_than_one_that_came_before_is_not_taken():
+    """A client that goes on with a session hands out what it finds; the last message of the one before is late."""
+    with Driver() as node:
+        node.give(Submission(CLIENT, 1, (ready(1, mode=AGAIN | SUSPECT),)))
+        node.expect(SubmissionTaken)
+        node.answer(node.expect_rows(Claim(1, 0, 0, 0, ANNOUNCE)), Granted(1, 0))
+        assert node.expect(StartRun, task=1).ready.move == 1
+        node.give(Submission(CLIENT, 2, (ready(1),)))
+        node.expect(SubmissionTaken)
+        node.nothing_left()
 
 
 def test_a_doubled_offer_is_claimed_once():

@@ -9,15 +9,17 @@ from daws.core.effects import CallStore, Send, SetTimer
 from daws.core.events import CallFine, CallsSafe, Started, StoreAnswered, StoreChanged, TimerFired
 from daws.core.node import NodeConfig
 from daws.core.session import CLOSED, GAP, HANDLERS, OPEN, SessionCore
+from daws.core.session_calls import ROWS_PER_CALL, SessionCalls
 from daws.core.session_events import (
     CloseAsked,
     EndsHeard,
+    FunctionsUnneeded,
+    MembersHeard,
     Reconnected,
     SessionClosed,
     SessionEvent,
     SessionOpened,
     SessionRefused,
-    TaskEnd,
     TasksCancelled,
     TasksEnded,
     TasksLetGo,
@@ -25,20 +27,27 @@ from daws.core.session_events import (
 )
 from daws.model.cluster import Members
 from daws.model.session import brought_id
-from daws.model.states import CANCELLED, DONE, FAILED, READY
-from daws.model.task import AGAIN, FIRST_SPAWNED_ID, TaskSpec
+from daws.model.states import CANCELLED, DONE, FAILED, READY, WAITING
+from daws.model.task import AGAIN, FIRST_SPAWNED_ID, SUSPECT, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.testing import members_of
+from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, Submission, SubmissionTaken
 from daws.wire.store import (
     SESSION_BITS,
     TO_SWEEP,
     UNDERWAY,
+    UNKNOWN,
     Cancel,
     Create,
     Finish,
+    Inspect,
+    Open,
+    Register,
     Release,
+    Satisfy,
+    Story,
     Submit,
     TrimLog,
     function_row,
@@ -51,7 +60,8 @@ T = TypeVar("T")
 
 
 class Harness:
-    """One client, a store that answers at once unless answers are `lost`, and what the client wants done."""
+    """One client, a store that answers at once, and what the client wants done. No call reaches the store while calls
+    are `lost`, or those with rows, or kinds of rows, that are `mute`."""
 
     def __init__(
         self, store: MemoryStore | None = None, nonce: bytes = b"nonce-1", now_ns: int = 0, **more: Any
@@ -63,6 +73,7 @@ class Harness:
         self.now_ns = now_ns
         self.seen: list[Any] = []
         self.lost = False
+        self.mute: tuple[Any, ...] = ()
         self.tokens: list[int] = []
         self.store.join(MEMBERS.infos, now_ns)
         self.step(Started(Members(1, MEMBERS.infos)))
@@ -75,7 +86,9 @@ class Harness:
             out: list[Any] = []
             self.core.step(self.now_ns, todo, out)
             todo = []
-            for call in of(CallStore, out) if not self.lost else ():
+            for call in of(CallStore, out):
+                if self.lost or any(row in self.mute or type(row) in self.mute for row in call.rows):
+                    continue
                 answers = self.store.apply(call.shard, call.rows, self.now_ns)
                 self.tokens.append(call.token)
                 fine = answers.count(None) == len(answers)
@@ -110,7 +123,7 @@ class Harness:
         return record
 
     def all_is_safe(self) -> None:
-        self.step(CallsSafe(0, tuple(self.tokens)))
+        self.step(*[CallsSafe(shard, tuple(self.tokens)) for shard in range(self.store.shard_count)])
 
 
 def of(kind: type[T], found: Sequence[Any]) -> list[T]:
@@ -125,7 +138,7 @@ def handed(found: Sequence[Any]) -> list[int]:
     return [ready.spec.id for _, one in sent(Submission, found) for ready in one.tasks]
 
 
-def ends(found: Sequence[Any]) -> list[TaskEnd]:
+def ends(found: Sequence[Any]) -> list[Outcome]:
     return [end for one in of(TasksEnded, found) for end in one.ends]
 
 
@@ -163,12 +176,37 @@ def test_parents_in_other_shards_are_told_before_a_task_can_run():
     assert harness.record(far + 1).edges == (BASE + 1, far)
 
 
+def test_what_parents_have_made_comes_in_the_call_that_opens_a_task():
+    """Else a client may die after the task is open and before it has the objects of its parents."""
+    harness = Harness(shards=3)
+    far, near = BASE + 64, BASE + 65
+    harness.submit(BASE, near)
+    harness.finish(BASE)
+    harness.mute = (Register(near, far + 2),)
+    harness.submit(far + 2, parents=(near, BASE))
+    harness.mute = ()
+    (call,) = [one for one in of(CallStore, harness.tick()) if any(isinstance(row, Open) for row in one.rows)]
+    assert [type(row) for row in call.rows if isinstance(row, Satisfy | Open)] == [Satisfy, Open]
+    assert harness.record(far + 2).edges == (near,)
+
+
+def test_a_call_is_not_cut_between_the_objects_of_parents_and_the_row_that_opens_a_task():
+    calls = SessionCalls(False, 0)
+    out: list[Any] = []
+    for task in range(ROWS_PER_CALL):
+        calls.ask(0, Open(task, 0))
+    calls.ask(0, Open(ROWS_PER_CALL, 0))
+    calls._waiting[0][ROWS_PER_CALL - 2 : ROWS_PER_CALL] = [Satisfy(5, 1, 0), Satisfy(5, 2, 0)]
+    calls.flush(0, out)
+    assert [len(call.rows) for call in out] == [ROWS_PER_CALL + 1]
+
+
 def test_ends_are_read_from_the_log_and_told_once():
     harness = Harness()
     harness.submit(BASE, BASE + 1)
     harness.finish(BASE)
-    assert [(end.task, end.state, end.outputs[0][0]) for end in ends(harness.tick())] == [(BASE, DONE, BASE)]
-    harness.step(EndsHeard((TaskEnd(BASE, DONE), TaskEnd(BASE + 1, DONE))))
+    assert [(end.task, end.state, end.outputs[0][0]) for end in ends(harness.tick())] == [(BASE, 0, BASE)]
+    harness.step(EndsHeard((Outcome(BASE), Outcome(BASE + 1))))
     harness.finish(BASE + 1)
     assert ends(harness.tick(3)) == [] and len(ends(harness.seen)) == 2
 
@@ -180,7 +218,7 @@ def test_a_call_that_was_not_answered_is_repeated_and_its_task_handed_out_with_c
     harness.lost = False
     found = harness.tick()
     ((_, message),) = sent(Submission, found)
-    assert handed(found) == [BASE] and message.tasks[0].mode == AGAIN
+    assert handed(found) == [BASE] and message.tasks[0].mode == AGAIN | SUSPECT
 
 
 def test_what_was_not_answered_is_sent_at_once_on_a_new_link():
@@ -237,7 +275,7 @@ def test_another_client_goes_on_with_a_session_that_was_kept():
     third = Harness(first.store, b"nonce-3", name="mine")
     (opened,) = of(SessionOpened, third.seen)
     assert opened.tasks == ((BASE, 1), (BASE + 1, 1)) and opened.next_task == BASE + 3 + GAP
-    assert [(end.task, end.state) for end in ends(third.seen)] == [(BASE, DONE)]
+    assert [(end.task, end.state) for end in ends(third.seen)] == [(BASE, 0)]
     assert sorted(handed(third.seen)) == [BASE + 1, BASE + 2], "their owners may not have heard of them"
 
 
@@ -291,6 +329,56 @@ def test_what_a_failover_has_lost_is_sent_again_until_it_is_safe():
     assert harness.store.record(BASE) is None, "the store has said that it cannot be lost any more"
 
 
+@pytest.mark.parametrize("far", [BASE + 1, BASE + 64], ids=["same shard", "another shard"])
+def test_a_parent_that_a_failover_has_lost_is_written_once_more_before_its_children_are_given_up(far):
+    """The node that was to own it has died meanwhile, so it needs another one first."""
+    harness = Harness(replicated=True, shards=2)
+    harness.all_is_safe()
+    harness.submit(BASE)
+    harness.mute = (Submit, Register) if far == BASE + 1 else (Register,)
+    harness.submit(far, parents=(BASE,))
+    harness.mute = ()
+    owner = harness.record(BASE).owner
+    harness.store.shards[0].dead.add(owner)
+    harness.store.shards[0].records.clear()
+    harness.step(StoreChanged(0))
+    left = tuple([info for info in MEMBERS.infos if info.id != owner])
+    found = harness.step(MembersHeard(Members(2, left)))
+    assert handed(found) == [BASE] and harness.record(far).state == WAITING
+    assert not ends(harness.seen) and not sent(CancelOrder, harness.seen)
+
+
+def test_what_is_said_again_after_a_failover_ends_a_task_only_if_it_still_needs_that_parent():
+    harness = Harness(replicated=True, shards=2)
+    harness.all_is_safe()
+    done, cancelled, child, other = BASE, BASE + 1, BASE + 64, BASE + 65
+    harness.submit(done, cancelled)
+    harness.all_is_safe()
+    harness.submit(child, parents=(done, cancelled))
+    harness.submit(other, parents=(done, child))
+    harness.finish(done)
+    harness.store.apply(1, [Satisfy(one, done, 0) for one in (child, other)], harness.now_ns)
+    harness.store.shards[0].records[done] = None  # let go of, and forgotten
+    harness.step(StoreChanged(0))
+    assert not sent(CancelOrder, harness.tick())
+    harness.store.apply(0, [Cancel(cancelled, 0)], harness.now_ns)
+    harness.step(StoreChanged(0))
+    ((_, order),) = sent(CancelOrder, harness.seen)
+    assert order.tasks == (child,) and not order.error
+
+
+def test_an_answer_about_the_end_of_the_log_that_is_late_hides_no_end():
+    harness = Harness(replicated=True, shards=2)
+    harness.lost = True
+    harness.all_is_safe()
+    harness.lost = False
+    harness.step(StoreChanged(1))
+    assert of(SessionOpened, harness.seen), "both shards were asked anew"
+    harness.submit(BASE)
+    harness.finish(BASE)
+    assert [end.task for end in ends(harness.tick(2))] == [BASE]
+
+
 def test_a_client_that_was_replaced_hears_of_it():
     first = Harness(name="mine", kept=True)
     second = Harness(first.store, b"nonce-2", 2 * LEASE_NS, name="mine")
@@ -299,8 +387,55 @@ def test_a_client_that_was_replaced_hears_of_it():
     assert of(SessionRefused, first.step(TimerFired(0))) == [SessionRefused(UNDERWAY)]
 
 
+def test_an_answer_that_is_older_than_a_task_does_not_hide_that_its_owner_may_lack_it():
+    """When commits were dropped from the log, the client asks for all tasks, also for one that is not written yet."""
+    harness = Harness()
+    harness.mute = (Submit, Inspect)
+    harness.submit(BASE)
+    harness.store.apply(0, [TrimLog(0)], harness.now_ns)
+    for number in range(BASE + 1, BASE + 3):
+        harness.store.apply(0, [Submit(TaskSpec(number), (), 0), Finish(number, 0, 0, ())], harness.now_ns)
+    harness.store.apply(0, [TrimLog(2)], harness.now_ns)
+    (old,) = [one for one in of(CallStore, harness.tick()) if Inspect(BASE, True) in one.rows]
+    harness.mute = (Inspect,)
+    assert not handed(harness.tick())
+    harness.step(StoreAnswered(old.token, [UNKNOWN] * len(old.rows)))
+    harness.mute = ()
+    assert handed(harness.tick()) == [BASE]
+
+
+def test_each_loss_of_commits_is_asked_about():
+    harness = Harness()
+    harness.submit(BASE)
+    harness.mute = (Inspect,)
+    for number in (BASE + 1, BASE + 2):
+        harness.store.apply(0, [Submit(TaskSpec(number), (), 0), Finish(number, 0, 0, ())], harness.now_ns)
+    harness.store.apply(0, [TrimLog(2)], harness.now_ns)
+    (old,) = [one for one in of(CallStore, harness.tick()) if Inspect(BASE, True) in one.rows]
+    harness.finish(BASE)
+    harness.store.apply(0, [TrimLog(3)], harness.now_ns)
+    harness.tick()
+    harness.step(StoreAnswered(old.token, [Story(READY, 0, 0, 0)] * len(old.rows)))
+    harness.mute = ()
+    assert [end.task for end in ends(harness.tick())] == [BASE]
+
+
+def test_tasks_of_a_session_that_another_client_ends_are_not_said_to_be_cancelled():
+    """Its shards take no more tasks before this client hears that it has lost the session."""
+    first = Harness(shards=2)
+    sweeper = Harness(first.store, b"broom", 2 * LEASE_NS, session=1, why=TO_SWEEP)
+    assert not of(SessionRefused, sweeper.seen)
+    found = [*first.submit(BASE), *first.submit(BASE + 64, parents=(BASE,))]
+    first.now_ns = 2 * LEASE_NS
+    found += first.step(TimerFired(0))
+    assert of(SessionRefused, found) and not ends(found)
+
+
 def test_every_event_of_a_session_has_a_handler():
-    mine = {TasksSubmitted, TasksCancelled, TasksLetGo, EndsHeard, Reconnected, CloseAsked}
+    mine = {
+        *(TasksSubmitted, TasksCancelled, TasksLetGo, EndsHeard, MembersHeard),
+        *(FunctionsUnneeded, Reconnected, CloseAsked),
+    }
     shared = {Started, TimerFired, StoreAnswered, CallFine, CallsSafe, StoreChanged, SubmissionTaken, CancelTaken}
     assert set(HANDLERS) == mine | shared
 
@@ -321,7 +456,7 @@ def test_ends_that_were_dropped_from_the_log_are_asked_for():
     harness.finish(BASE + 4)
     harness.lost = False
     found = ends(harness.step(Reconnected())) + ends(harness.tick())
-    states = {BASE: DONE, BASE + 2: FAILED, BASE + 3: CANCELLED, BASE + 4: DONE}
+    states = {BASE: 0, BASE + 2: FAILED, BASE + 3: CANCELLED, BASE + 4: 0}
     assert {end.task: end.state for end in found} == states and len(found) == len(states)
     gone.rare, gone.state = None, DONE
     assert [end.task for end in ends(harness.tick())] == [BASE + 1], "its object is there again"

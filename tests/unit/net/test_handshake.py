@@ -61,8 +61,8 @@ def test_what_differs_is_named_on_both_sides(hello: Hello, names: str, cure: str
 def test_who_refuses_says_why_to_the_other():
     errors = meet(Handshake(NODE, roles=["client"]), Handshake(Hello("lab", "node", 5)))
     assert errors == [
-        "node 5 has no keys for that, but those of client",
-        "it refuses: node 5 has no keys for that, but those of client",
+        "node 5 has no keys for this role, but those of client",
+        "it refuses: node 5 has no keys for this role, but those of client",
     ]
     errors = meet(Handshake(Hello("lab", "client"), node=7), Handshake(NODE))
     assert errors[0] == "node 7 is not here any more, but node 4"
@@ -98,7 +98,7 @@ def test_strangers_are_noticed_by_their_first_bytes():
     for word in (b"GET ", b"\x16\x03\x01", b"dawn", b"\0"):
         end = Handshake(NODE)
         end.room[: len(word)] = word
-        with pytest.raises(PeerError, match="does not speak as daws does"):
+        with pytest.raises(PeerError, match="does not speak the protocol of daws"):
             end.arrived(len(word))
 
 
@@ -107,4 +107,4 @@ def test_unknown_roles_are_refused():
     greeting = bytearray(Handshake(Hello("lab", "store")).greeting())
     greeting[24] = 200
     end.room[:] = greeting
-    assert b"role 200 has no keys for that" in end.arrived(len(greeting))
+    assert b"role 200 has no keys for this role" in end.arrived(len(greeting))

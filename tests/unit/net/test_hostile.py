@@ -17,9 +17,9 @@ from daws.model.errors import ClusterError, UnavailableError
 from daws.net import door as door_module
 from daws.net import stream as stream_module
 from daws.net.complaints import LINES_MAX
-from daws.net.door import serve
 from daws.net.handshake import Hello
 from daws.net.keys import Keys
+from daws.net.listening import ListeningSocket
 from daws.net.stream import StreamDoor, connect
 from tests.unit.net import attacks
 from tests.unit.net.attacks import Attack, careless, greeting, noise, recorded, says, secured
@@ -32,14 +32,14 @@ ANYBODY: dict[str, tuple[Attack, str]] = {
     "ssh": (says(b"SSH-2.0-OpenSSH_9.2\r\n"), NOT_DAWS),
     "noise": (says(noise(1)), NOT_DAWS),
     "zeros": (says(bytes(5000)), NOT_DAWS),
-    "hangs up": (attacks.hangs_up, "it hung up"),
-    "closes half": (attacks.closes_half, "it hung up"),
-    "resets": (attacks.resets, "it hung up"),
+    "hangs up": (attacks.hangs_up, "it closed the connection"),
+    "closes half": (attacks.closes_half, "it closed the connection"),
+    "resets": (attacks.resets, "it closed the connection"),
 }
 WITHOUT_TLS: dict[str, tuple[Attack, str]] = {
     "noise after a greeting": (says(greeting(CLIENT), noise(2)), NOT_DAWS),
-    "recorded": (says(recorded(CLIENT, NODE)), "somebody has recorded"),
-    "half a greeting": (attacks.closes_half_after(greeting(CLIENT)[:50]), "it hung up"),
+    "recorded": (says(recorded(CLIENT, NODE)), "this handshake was recorded"),
+    "half a greeting": (attacks.closes_half_after(greeting(CLIENT)[:50]), "it closed the connection"),
     "another cluster": (
         says(recorded(Hello("b\nd", "client"), NODE)),
         "is of cluster 'b[?]d', node 1 of 'lab'",
@@ -51,9 +51,9 @@ WITH_TLS = {
     "no keys": "it has no certificate",
     "expired keys": "not one of this cluster's: certificate has expired",
     "old TLS": "TLS failed: unsupported protocol",
-    "a client as a node": "node 1 has no keys for that, but those of client",
+    "a client as a node": "node 1 has no keys for this role, but those of client",
     "noise inside": NOT_DAWS,
-    "recorded": "somebody has recorded",
+    "recorded": "this handshake was recorded",
     "noise after a greeting": NOT_DAWS,
 }
 
@@ -125,7 +125,7 @@ def besiege(world: World, attack: Attack, says: str, log: Log) -> None:
             await here.inside.until(lambda: here.inside.lost)
 
     run(main())
-    assert len(log.lines) == 1 and re.search(f"was turned away: .*{says}", log.lines[0])
+    assert len(log.lines) == 1 and re.search(f"was refused: .*{says}", log.lines[0])
 
 
 def besiege_threads(bind: str, cluster: Path, attack: Attack, says: str, log: Log) -> None:
@@ -137,7 +137,7 @@ def besiege_threads(bind: str, cluster: Path, attack: Attack, says: str, log: Lo
         served.append(peer)
         sock.sendall(b"yes")
 
-    door = StreamDoor(bind, Keys(cluster, "node") if has_keys else None, NODE, serve_)
+    door = StreamDoor(ListeningSocket(bind, Keys(cluster, "node") if has_keys else None), NODE, serve_)
     try:
         attack(door.address)
         log.await_line()
@@ -146,7 +146,7 @@ def besiege_threads(bind: str, cluster: Path, attack: Attack, says: str, log: Lo
             assert sock.recv(3) == b"yes"
     finally:
         door.close()
-    assert len(log.lines) == 1 and re.search(f"was turned away: .*{says}", log.lines[0])
+    assert len(log.lines) == 1 and re.search(f"was refused: .*{says}", log.lines[0])
 
 
 @pytest.mark.parametrize("threads", [False, True], ids=["loop", "threads"])
@@ -211,7 +211,7 @@ class TestDoors:
             with attacks.plain(address), attacks.plain(address), attacks.plain(address) as third:
                 assert attacks.outlast(third) == b""
                 log.await_line()
-                assert "others have not said yet who they are" in log.lines.pop()
+                assert "others are in the handshake already" in log.lines.pop()
 
         def later(address: str) -> None:
             crowd(address)
@@ -221,9 +221,9 @@ class TestDoors:
             assert log.lines.pop()  # both were strangers to the end
 
         if threads:
-            besiege_threads("127.0.0.1:0", cluster, later, "it hung up", log)
+            besiege_threads("127.0.0.1:0", cluster, later, "it closed the connection", log)
         else:
-            besiege(World(cluster), later, "it hung up", log)
+            besiege(World(cluster), later, "it closed the connection", log)
 
 
 def test_a_flood_does_not_fill_the_log(cluster: Path, tmp_path: Path, log: Log):
@@ -296,7 +296,7 @@ def test_only_those_who_may_be_anywhere(cluster: Path, tmp_path: Path):
 
     async def refused(bind: str) -> str:
         with pytest.raises(Exception) as error:
-            await serve(bind, None, NODE, End().accept)
+            ListeningSocket(bind, None)
         return str(error.value)
 
     async def main() -> None:
@@ -305,9 +305,9 @@ def test_only_those_who_may_be_anywhere(cluster: Path, tmp_path: Path):
         tmp_path.chmod(0o755)
         assert f"chmod 700 {tmp_path}" in await refused(f"{tmp_path}/socket")
         assert "No such file" in await refused(f"{tmp_path}/nowhere/socket")
-        with pytest.raises(ClusterError, match="nobody can listen with a client's key"):
-            await serve("127.0.0.1:0", Keys(cluster, "client"), NODE, End().accept)
+        with pytest.raises(ClusterError, match="a client's key cannot be used to listen"):
+            ListeningSocket("127.0.0.1:0", Keys(cluster, "client"))
         with pytest.raises(UnavailableError, match=r"cannot listen at 203\.0\.113\.1:0"):
-            await serve("203.0.113.1:0", Keys(cluster, "node"), NODE, End().accept)
+            ListeningSocket("203.0.113.1:0", Keys(cluster, "node"))
 
     run(main())

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from daws.net import links as links_module
-from daws.net.door import Door, dial, serve
+from daws.net.door import Door, dial
 from daws.net.handshake import Hello
 from daws.net.keys import Keys
 from daws.net.links import Links
+from daws.net.listening import ListeningSocket
 from tests.unit.net.ends import DECODER, WAIT_S, End, run
 
 
@@ -36,7 +37,7 @@ class Peer:
         return Hello("lab", "node", self.number)
 
     async def open(self, bind: str) -> "Peer":
-        self.door = await serve(bind, self.keys, self.hello, self.links.adopt)
+        self.door = Door(ListeningSocket(bind, self.keys), self.hello, self.links.adopt)
         self.book[self.number] = self.door.address
         return self
 
@@ -133,7 +134,7 @@ def test_what_cannot_be_delivered_is_told_and_the_peer_is_left_alone_for_a_while
         await one.until(lambda: len(one.undelivered) == 3)
         assert [told[:2] for told in one.undelivered] == [(2, b"a"), (2, b"b"), (3, b"c")]
         assert "No such file" in one.undelivered[0][2] and "not tried again" in one.undelivered[1][2]
-        assert "nobody knows where node 3 is" in one.undelivered[2][2]
+        assert "the address of node 3 is not known" in one.undelivered[2][2]
         assert len(dialled) == 1
         two = await Peer(2, one.book).open(f"{folder}/2")
         two.links.send(1, b"I am back")
@@ -218,7 +219,7 @@ def test_a_peer_that_never_says_goodbye_is_cut_off(folder: Path, monkeypatch):
 
     async def main() -> None:
         end = End()
-        mute = await serve(f"{folder}/2", None, Hello("lab", "node", 2), end.accept)
+        mute = Door(ListeningSocket(f"{folder}/2", None), Hello("lab", "node", 2), end.accept)
         one = await Peer(1, {2: mute.address}, idle_s=0.01).open(f"{folder}/1")
         one.links.send(2, b"a")
         await end.until(lambda: end.heard)

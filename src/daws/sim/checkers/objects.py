@@ -60,6 +60,8 @@ class Objects:
             copies.discard(object_)
             self._check_not_read(node, object_)
             return
+        if not self.made:
+            return  # tasks that users submit: which object is read by whom, it does not know
         producer = self.producer[object_]
         if producer < 0:
             return  # it was put in from outside

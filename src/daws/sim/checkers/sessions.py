@@ -4,16 +4,18 @@ The checker knows what the user has asked for and what the user was told, and lo
 believes nothing that a session's client thinks of itself.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from daws.core import view
 from daws.core.effects import CallStore
 from daws.core.events import StoreAnswered
-from daws.core.session_events import SessionOpened, TaskEnd
+from daws.core.session_events import SessionOpened
 from daws.model.states import CANCELLED, DONE, FAILED, FINAL, STATE_NAMES
 from daws.model.task import Ready
 from daws.sim.checkers.known import Violation
 from daws.store.memory.snapshot import intents_in, tasks_in
+from daws.wire.ends import Outcome
 from daws.wire.store import OK, AttachSession, Open, RowType, SessionAttached, Submit, session_of
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class UserTask:
         self.client = client
         self.parents = parents
         self.session = session
-        self.end: TaskEnd | None = None
+        self.end: Outcome | None = None
         self.is_cancelled = False
         self.is_let_go = False
         self.is_orphan = False  # its client was killed before the store had acknowledged it for good
@@ -155,7 +157,7 @@ class SessionTruth:
         self.session = session
         self.is_kept = self.opens_kept
 
-    def on_ended(self, client: int, ends: tuple[TaskEnd, ...]) -> None:
+    def on_ended(self, client: int, ends: Sequence[Outcome]) -> None:
         for end in ends:
             wish = self.wishes.get(end.task)
             if wish is None or wish.session != self.session:
@@ -167,12 +169,12 @@ class SessionTruth:
             if wish.end is None:
                 wish.end = end
 
-    def _check_end(self, end: TaskEnd, wish: UserTask) -> None:
-        task, state = end.task, end.state
+    def _check_end(self, end: Outcome, wish: UserTask) -> None:
+        task, state = end.task, end.state or DONE
         if state not in FINAL:
             self.fail(f"task {task} is said to have ended as {STATE_NAMES[state]}")
-        if wish.end is not None and wish.end.state != state and not self._forgets:
-            before = STATE_NAMES[wish.end.state]
+        if wish.end is not None and (wish.end.state or DONE) != state and not self._forgets:
+            before = STATE_NAMES[wish.end.state or DONE]
             self.fail(f"task {task} was {before}, and the next client hears that it is {STATE_NAMES[state]}")
         if state == DONE:
             if [one[0] for one in end.outputs] != [task]:

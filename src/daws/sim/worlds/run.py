@@ -16,7 +16,7 @@ from daws.sim.worlds.aimed import AimedFaults
 from daws.sim.worlds.corpus import draw_scenario
 from daws.sim.worlds.graphs import MS
 from daws.sim.worlds.scenario import Scenario, WorldOutcome
-from daws.sim.worlds.watch import KillerChecker, NodesChecker, SessionChecker
+from daws.sim.worlds.watch import KillerChecker, NodesChecker
 from daws.store.log.logged import StoreSettings
 from daws.store.memory.snapshot import unfinished_in
 
@@ -51,7 +51,7 @@ def make_scenario_kernel(scenario: Scenario, deep: Deep | None = None) -> Kernel
     kernel.faults = faults = AimedFaults(kernel, scenario)
     if scenario.user is not None:
         install_user(kernel, scenario.user)
-    kernel.checker = checker = _checker_of(scenario)(kernel, deep)
+    kernel.checker = checker = (NodesChecker if scenario.is_forgetful else KillerChecker)(kernel, deep)
     checker.killers = scenario.killers
     if scenario.servers is not None:
         store = kernel.store
@@ -62,12 +62,6 @@ def make_scenario_kernel(scenario: Scenario, deep: Deep | None = None) -> Kernel
     _schedule(scenario, kernel, faults)
     kernel.progress = partial(_check_rest, kernel, scenario.seed)
     return kernel
-
-
-def _checker_of(scenario: Scenario) -> type[KillerChecker]:
-    if scenario.is_forgetful:
-        return NodesChecker
-    return SessionChecker if scenario.user is not None else KillerChecker
 
 
 def _schedule(scenario: Scenario, kernel: Kernel, faults: AimedFaults) -> None:

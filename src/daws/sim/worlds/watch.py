@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from daws.core import view
-from daws.core.effects import DropObject, EffectType, StartRun
+from daws.core.effects import EffectType, StartRun
 from daws.core.events import EventType
 from daws.core.node import NodeCore
 from daws.model.task import NODE_INDEX_MASK, NodeId
@@ -31,14 +31,6 @@ class KillerChecker(Checker):
             self.kills += 1
             kernel.faults.note("killed by a task")
             kernel.push(kernel.now_ns + 300 * MS, FATE, lambda kernel: kernel.revive(node & NODE_INDEX_MASK))
-
-
-class SessionChecker(KillerChecker):
-    """A checker for tasks that are not known before: which object is read by whom, it does not know."""
-
-    def _on_effect(self, node: NodeId, effect: EffectType) -> None:
-        if not isinstance(effect, DropObject):
-            super()._on_effect(node, effect)
 
 
 class NodesChecker(KillerChecker):

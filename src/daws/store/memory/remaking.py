@@ -42,7 +42,8 @@ def unready(store: MemoryStore, shard: Shard, row: wire.Unready, now_ns: int) ->
 def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> AnswerType:
     record = shard.records.get(row.task)
     if record is None:
-        return REFUSED if row.task in shard.records else UNKNOWN
+        # A task that a failover has lost, of a session that is closed since, is never written again.
+        return REFUSED if row.task in shard.records or wire.session_of(row.task) in shard.closed else UNKNOWN
     if record.state in (STATE_FAILED, STATE_CANCELLED):
         return FINAL_CODE[record.state]
     if record.state == STATE_DONE:
