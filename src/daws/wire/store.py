@@ -15,7 +15,7 @@ from daws.model.session import HeldTask as HeldTask
 from daws.model.session import SessionEntry as SessionEntry
 from daws.model.session import owner_of as owner_of
 from daws.model.session import session_of as session_of
-from daws.model.task import FROM_OUTSIDE, Input, NodeId, Ready, TaskSpec
+from daws.model.task import FROM_OUTSIDE, NO_TASK, NOBODY, Input, NodeId, Ready, TaskSpec
 from daws.wire.membership import MEMBERSHIP_SHARD as MEMBERSHIP_SHARD
 from daws.wire.membership import TO_END as TO_END
 from daws.wire.membership import TO_SWEEP as TO_SWEEP
@@ -38,6 +38,8 @@ from daws.wire.membership import Watch as Watch
 
 SHARD_BLOCK_BITS = 6
 CLIENT_HOLDER = 0
+ALL_READ = -1
+"""The holder in a Release when all tasks that read the objects have finished."""
 HELD = -1
 """A reader of an object that is no task: the client."""
 LOG_END = -1
@@ -73,7 +75,7 @@ class Create(Row, frozen=True):
     parents: tuple[int, ...] = ()
     children: tuple[int, ...] = ()
     inputs: tuple[Input, ...] = ()
-    owner: NodeId = -1
+    owner: NodeId = NOBODY
     guarded: bool = False
     held: bool = False
 
@@ -97,7 +99,7 @@ def function_row(function: int, pickled: bytes) -> Submit:
     Answered by OK, as the run waits for it; another function with the same number is REFUSED."""
     digest = blake2b(pickled, digest_size=16).digest()
     spec = TaskSpec(function, FROM_OUTSIDE, outputs=(function,), payload=digest)
-    return Submit(spec, (), -1, ((function, len(pickled), function, (), pickled),))
+    return Submit(spec, (), NOBODY, ((function, len(pickled), function, (), pickled),))
 
 
 class Finish(Row, frozen=True):
@@ -220,7 +222,7 @@ class Cancel(Row, frozen=True):
     task: int
     node: NodeId
     error: str = ""
-    parent: int = -1
+    parent: int = NO_TASK
     intent: int = 0
 
 
@@ -233,10 +235,10 @@ class Retain(Row, frozen=True):
 
 class Release(Row, frozen=True):
     """A holder lets go (`holder`), or all children have finished and the bytes that `attempt` made are gone (`holder` =
-    -1). Bytes that a later attempt has made are not meant."""
+    ALL_READ). Bytes that a later attempt has made are not meant."""
 
     task: int
-    holder: int = -1
+    holder: int = ALL_READ
     attempt: int = 0
 
 
@@ -305,7 +307,7 @@ class Buried(Row, frozen=True):
     """Every shard was taken over: nobody has to look at this dead incarnation again. `node` has heard what it got."""
 
     dead: NodeId
-    node: NodeId = -1
+    node: NodeId = NOBODY
 
 
 class ReadLog(Row, frozen=True):
@@ -459,7 +461,7 @@ class Story(Answer, frozen=True):
     ended: bool = False
     kind: int = 0
     failure: bytes = b""
-    cause: int = -1
+    cause: int = NO_TASK
 
 
 class HeldTasks(Answer, frozen=True):
