@@ -5,8 +5,8 @@ Thus it cannot start before all its parents know of it, and every step can be re
 record lists it: if the attempt that spawned it never commits, it is cancelled. Waiting for tasks works the same way,
 with the waiting task in the place of the new one.
 
-Functions that a run brings in for its tasks go to the store before these, and are as safe as they are before the run
-may end: another node asks the store for the function of a task that comes to it.
+Functions that a run brings in for its tasks go to the store before these tasks. The run may end when the functions are
+as safe as the tasks, because a node that gets such a task asks the store for its function.
 """
 
 from __future__ import annotations
