@@ -61,6 +61,8 @@ def on_submit_answer(core: NodeCore, row: Submit, answer: AnswerType) -> None:
         accept(core, answer)
     elif answer == UNKNOWN:
         ask_later(core, row)
+    elif core.spawning.brought:
+        core.on_function_answer(row, answer)
 
 
 @handles(LetGo)
