@@ -45,6 +45,7 @@ class Crew:
         self.batches: list[list[ReportType]] = []
         self.orders: dict[int, tuple[int, Execute]] = {}
         self._functions: dict[Any, int] = {}
+        self._pipes: list[int] = []
         self._changed = asyncio.Event()
         self.pool: Any = pool_of(kind)(slots, str(self.folder), self.loop, self._on_report, **settings)
         try:
@@ -59,6 +60,8 @@ class Crew:
     def __exit__(self, *_: object) -> None:
         self.loop.run_until_complete(self.pool.close())
         self.loop.close()
+        for pipe in self._pipes:
+            os.close(pipe)
 
     def _on_report(self, batch: list[ReportType]) -> None:
         batch = apart(batch)
@@ -129,12 +132,11 @@ class Crew:
         self.pool.flush()
         return int(Path(fifo).read_text())
 
-
-def let_through(fifo: str) -> None:
-    """Let whoever reads from this pipe go on, if there is anybody."""
-    fd = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
-    os.write(fd, b"go on")
-    os.close(fd)
+    def let_through(self, fifo: str) -> None:
+        """Let a run go on that reads a line from this pipe, or will do so. A pipe that nobody has open forgets what was
+        written to it, so it stays open."""
+        self._pipes.append(os.open(fifo, os.O_RDWR))
+        os.write(self._pipes[-1], b"go on\n")
 
 
 def gone(pids: Iterable[int], paths: Iterable[Path] = ()) -> bool:

@@ -150,7 +150,8 @@ def spin(fifo: str) -> None:
 
 def await_word(fifo: str, other: str) -> str:
     announce(fifo)
-    return Path(other).read_text()
+    with open(other) as pipe:
+        return pipe.readline()
 
 
 def grow(fifo: str, megabytes: int) -> None:

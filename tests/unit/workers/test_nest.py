@@ -29,7 +29,7 @@ from daws.wire.worker import (
 from daws.workers.failures import exception_of
 from daws.workers.threads import ThreadPool
 from tests.unit.workers import jobs
-from tests.unit.workers.crew import Crew, let_through
+from tests.unit.workers.crew import Crew
 
 HOUR_NS = 3_600_000_000_000
 NAP_NS = 20_000_000
@@ -142,7 +142,7 @@ def test_a_run_that_has_waited_still_has_a_time_limit(crew: Crew):
     assert limited(crew, parent)
     (report,) = crew.wait(parent)
     assert isinstance(report, Died) and report.why == TIMEOUT
-    let_through(never)
+    crew.let_through(never)
     assert crew.call(jobs.add, 1) == 1
 
 
@@ -179,7 +179,7 @@ def test_a_run_that_goes_on_is_stopped_with_its_worker(crew: Crew):
     crew.hear(begun)
     crew.pool.kill(0, one)
     (report,) = crew.wait(one)
-    let_through(never)
+    crew.let_through(never)
     assert isinstance(report, Died) and report.why == STOPPED
     assert crew.call(jobs.add, 1) == 1
 
@@ -219,7 +219,7 @@ def test_a_run_is_not_to_blame_for_the_end_of_another_that_came_late(processes: 
         stopped = crew.give(jobs.await_word, begun, may_end)
         crew.hear(begun)
         crew.pool.kill(0, stopped)
-        let_through(may_end)
+        crew.let_through(may_end)
         crew.wait(stopped)
         parent = crew.give(jobs.wait_then_await_word, begun, never)
         until_it_waits(crew, parent)
