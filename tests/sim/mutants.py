@@ -151,7 +151,8 @@ def _kind(seed: int) -> str:
 
 def in_order(mutant: Mutant, count: int, without: Sequence[int] = ()) -> list[int]:
     """The first seeds, those before all others in whose scenarios this mutant is known to show."""
-    first = GROWN if "grown" in mutant.where else SESSIONS if mutant.module.startswith(OF_SESSIONS) else 0
+    of_sessions = mutant.module.startswith(OF_SESSIONS) or any(kind.startswith("session") for kind in mutant.where)
+    first = GROWN if "grown" in mutant.where else SESSIONS if of_sessions else 0
     seeds = [seed for seed in range(first, first + count) if seed not in without]
     return sorted(seeds, key=lambda seed: _kind(seed) not in mutant.where) if mutant.where else seeds
 
