@@ -211,10 +211,15 @@ class SessionTruth:
             if is_run and not self._forgets and self.kernel.checker.known.committed[task] is None:
                 self.fail(f"task {task} is said to be done, but no run of it was committed")
         elif state == CANCELLED:
-            if not self._follows(task) and not self.is_closing:
+            if not self._follows(task) and not self.is_closing and not self._is_swept():
                 self.fail(f"task {task} was cancelled, and nobody has asked for that")
         elif state == FAILED and not self._may_fail(task, end.error):
             self.fail(f"task {task} failed although nothing in it can fail: {end.error}")
+
+    def _is_swept(self) -> bool:
+        """Whether a sweeper ends the session: its client was away for a lease, and may read so in the logs first."""
+        entry = self.kernel.store.sessions.get(self.session)
+        return entry is None or entry.ending
 
     def _follows(self, task: int) -> bool:
         """Was it cancelled, or something that it needs?"""
@@ -292,6 +297,9 @@ class SessionTruth:
         kernel = self.kernel
         if kernel.store.sessions:
             self.fail(f"there is still a session: {kernel.store.sessions}")
+        for task in sorted(self.functions & self.acknowledged):
+            if session_of(task) not in self.unneeded:
+                self.fail(f"function {task} is gone, and nobody has said that it is not needed")
         for task, record in tasks_in(kernel.store):
             if session_of(task) in self.seen_sessions:
                 state = STATE_NAMES[record.state]
