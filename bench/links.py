@@ -19,11 +19,12 @@ import uvloop
 from msgspec import msgpack
 
 from daws.net.config import ClusterConfig
-from daws.net.door import dial, serve
+from daws.net.door import Door, dial
 from daws.net.folder import init_cluster
 from daws.net.handshake import OBJECTS, Hello
 from daws.net.keys import Keys
 from daws.net.link import Link
+from daws.net.listening import ListeningSocket
 from daws.net.stream import StreamDoor, connect, receive_into, send_file
 
 ROUNDS = 5
@@ -64,9 +65,11 @@ def answer(folder: Path, told: Connection) -> None:
         doors = []
         for way in WAYS:
             keys = keys_for(way, folder, "node")
-            door = await serve(f"{folder}/{way}" if keys is None else "127.0.0.1:0", keys, NODE, accepted)
+            door = Door(ListeningSocket(f"{folder}/{way}" if keys is None else "127.0.0.1:0", keys), NODE, accepted)
             hello = Hello("bench", "node", 1, OBJECTS)
-            files = StreamDoor(f"{folder}/{way}-files" if keys is None else "127.0.0.1:0", keys, hello, give)
+            files = StreamDoor(
+                ListeningSocket(f"{folder}/{way}-files" if keys is None else "127.0.0.1:0", keys), hello, give
+            )
             doors += [door, files]
             addresses[way] = (door.address, files.address)
         told.send(addresses)

@@ -183,6 +183,12 @@ MUTANTS = (
         where=("cut off", "exiled"),
     ),
     Mutant(
+        "plain tasks start after the lease has run out", 4, "core/plain.py",
+        " or core.now_ns >= core.membership.leased_until_ns:\n        return False\n    inflight",
+        ":\n        return False\n    inflight",
+        where=("cut off", "exiled"),
+    ),
+    Mutant(
         "a lease is trusted for too long", 4, "core/lease.py",
         "row.asked_ns + core.config.lease_ns // 2",
         "core.now_ns + 2 * core.config.lease_ns",

@@ -89,7 +89,7 @@ def init_folder(arguments: argparse.Namespace) -> int:
         store_shards=arguments.store_shards,
         port=arguments.port,
     )
-    print(f"made {arguments.folder} with the keys of cluster {made.name}; who has a copy of it may join")
+    print(f"made {arguments.folder} with the keys of cluster {made.name}; copy it to all machines that are to join")
     return 0
 
 

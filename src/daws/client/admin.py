@@ -68,7 +68,7 @@ def create_cluster(
     - `store`: "embedded", or the URL of a Valkey or Redis server, which has `store_shards` pieces of the store.
     - `port`: the port of the embedded store, by default 7878.
 
-    Everybody who has a copy of the folder may join, submit and read.
+    Users with a copy of the folder may join, submit and read.
     """
     from daws.net.config import HOSTS, PORT, ClusterConfig
     from daws.net.folder import init_cluster

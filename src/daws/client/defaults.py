@@ -40,11 +40,6 @@ def default_strategy() -> str:
     return os.environ.get(STRATEGY) or "daws"
 
 
-def asks_for_files() -> bool:
-    """Does the environment want files about each cluster?"""
-    return any(os.environ.get(name) for name in _clusters)
-
-
 def is_taken(name: str) -> bool:
     """Has a cluster of this process taken the file that this variable names?"""
     return name in _taken

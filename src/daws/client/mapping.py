@@ -1,6 +1,8 @@
 """Calling one function for many items: several items per task, one view on all results."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
@@ -88,19 +90,16 @@ class Chunked:
     @property
     def without_unpicklable(self) -> Callable[[list[Any]], list[Any]]:
         """Asked for by the worker when the results of a chunk cannot be pickled."""
-        return _mended_and_told if self.hears else _mended
+        return partial(_mended, hears=self.hears)
 
     def __reduce__(self) -> tuple[type["Chunked"], tuple[Callable[..., Any], int, bool]]:
         return Chunked, (self.function, self.retries, self.hears)
 
 
-def _mended(results: list[Any]) -> list[Any]:
-    return [_picklable(one) for one in results]
-
-
-def _mended_and_told(results: list[Any]) -> list[Any]:
-    results = _mended(results)
-    _tell_failed(results)
+def _mended(results: list[Any], hears: bool) -> list[Any]:
+    results = [_picklable(one) for one in results]
+    if hears:
+        _tell_failed(results)
     return results
 
 
@@ -240,12 +239,9 @@ class Mapped(Sequence[T], Generic[T]):
         if not -len(self) <= index < len(self):
             raise IndexError(f"there are {len(self)} results, not one with number {index}")
         index %= len(self)
-        low, high = 0, len(self._ends) - 1
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if index < self._ends[middle] else (middle + 1, high)
-        first = self._ends[low - 1] if low else 0
-        return _value(self._futures[low], self._futures[low].result()[index - first])
+        at = bisect_right(self._ends, index)
+        first = self._ends[at - 1] if at else 0
+        return _value(self._futures[at], self._futures[at].result()[index - first])
 
     def done(self) -> bool:
         """Have all items ended, in whatever way?"""

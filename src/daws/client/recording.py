@@ -5,7 +5,6 @@ import logging
 import os
 from pathlib import Path
 
-from daws.client.defaults import EXPORT, PLOT, TRACE, default_file
 from daws.runs.timeline import Timeline
 
 log = logging.getLogger("daws.recording")
@@ -64,14 +63,3 @@ def check_files(trace: PathLike | None, export: PathLike | None, plot: PathLike 
         from daws.runs.picture import check_target as check_picture
 
         check_picture(Path(plot))
-
-
-def recording_of(
-    trace: PathLike | None, export: PathLike | None, plot: PathLike | None, timeline: Timeline | None
-) -> Recording | None:
-    """The files that were asked for, here or by the environment; None if none were."""
-    trace = default_file(TRACE) if trace is None else trace
-    export = default_file(EXPORT) if export is None else export
-    plot = default_file(PLOT) if plot is None else plot
-    is_asked = any(path is not None for path in (trace, export, plot))
-    return Recording(trace, export, plot, timeline) if is_asked else None

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from daws.client.defaults import asks_for_files, default_memo
+from daws.client.defaults import EXPORT, PLOT, TRACE, default_file, default_memo
 from daws.client.given import size
 from daws.data.limits import with_cure
 from daws.model.errors import UsageError
@@ -30,12 +30,18 @@ def check_memory(memory_bytes: int | str | None) -> int | None:
 
 
 def recording_from(*given: Any) -> Recording | None:
-    """The files to write when the cluster is closed: those that were given, or those of the environment."""
-    if all(path is None for path in given[:3]) and not asks_for_files():
+    """The files to write when the cluster is closed: those that were given, or those of the environment. None if there
+    are none."""
+    *paths, timeline = given
+    names = (TRACE, EXPORT, PLOT)
+    trace, export, plot = [
+        default_file(name) if path is None else path for name, path in zip(names, paths, strict=True)
+    ]
+    if trace is None and export is None and plot is None:
         return None
-    from daws.client.recording import recording_of
+    from daws.client.recording import Recording
 
-    return recording_of(*given)
+    return Recording(trace, export, plot, timeline)
 
 
 def memo_layer(folder: str | os.PathLike[str] | None) -> Callable[[Session], Session]:

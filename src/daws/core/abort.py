@@ -33,7 +33,7 @@ def call_off(core: NodeCore, task: int, attempt: int) -> None:
         core.schedule_soon()  # executors or memory may have been kept for it
     forget_lent(core, task, attempt)
     if core.queues.dedicated.count or core.queues.shared.count:
-        core.end_plain()
+        core.close_lane()
         core.queues.doom(task, attempt)
     elif core.queues.doomed is not None:
         core.queues.forget_doomed()

@@ -11,7 +11,7 @@ from daws.core.outbox import own_outbox, spread_stop, told
 from daws.core.store_calls import answers, ask, ask_later
 from daws.core.unsafe import when_safe
 from daws.model.task import CLIENT
-from daws.wire.messages import CancelOrder, CancelTaken, StopDone, StopOrder
+from daws.wire.messages import NO_ANSWER, CancelOrder, CancelTaken, StopDone, StopOrder
 from daws.wire.store import UNKNOWN, AnswerType, Cancel, Stopped
 
 if TYPE_CHECKING:
@@ -32,9 +32,13 @@ def on_cancel_order(core: NodeCore, message: CancelOrder) -> None:
         ask(core, task, Cancel(task, core.node, message.error, ordered(message.batch)))
 
 
+OF_ORDER = -2
+"""The parent of a cancel that comes from a client's order 0; those of later orders are below."""
+
+
 def ordered(batch: int) -> int:
     """A number in the place of the parent, which says that the cancel comes from this order of a client."""
-    return -2 - batch
+    return OF_ORDER - batch
 
 
 @answers(Cancel)
@@ -46,8 +50,8 @@ def on_cancel_answer(core: NodeCore, row: Cancel, answer: AnswerType) -> None:
         return
     if row.parent >= 0:
         told(core, row.intent)
-    elif core.outbox.orders and row.parent <= -2:
-        _order_carried_out(core, -2 - row.parent)
+    elif core.outbox.orders and row.parent <= OF_ORDER:
+        _order_carried_out(core, OF_ORDER - row.parent)
 
 
 def _order_carried_out(core: NodeCore, batch: int) -> None:
@@ -62,5 +66,5 @@ def _say_taken(core: NodeCore, batch: int) -> None:
 @handles(StopOrder)
 def on_stop_order(core: NodeCore, message: StopOrder) -> None:
     core.call_off(message.task, message.attempt)
-    if message.key >= 0:
+    if message.key != NO_ANSWER:
         core.out.append(Send(message.sender, StopDone(core.node, message.task, message.key)))

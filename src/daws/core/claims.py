@@ -21,6 +21,7 @@ from daws.core.replicas import got_copy
 from daws.core.store_calls import answers, ask
 from daws.core.transfer import (
     BACK,
+    NO_MOVE,
     RECOVERED,
     REMADE,
     begin_claim,
@@ -123,7 +124,7 @@ def accept_once_more(core: NodeCore, ready: Ready) -> None:
     """Accept a task that had gone back to waiting and is ready again. A copy of it may be here. The task itself may be
     here too, if other nodes have told it as well and the store's answers came in another order."""
     task, move = ready.spec.id, ready.move
-    if move <= core.transfer.given_up.get(task, -1) or holds_itself(core, task, move):
+    if move <= core.transfer.given_up.get(task, NO_MOVE) or holds_itself(core, task, move):
         return
     _forgive(core, ready)
     if not (core.replicas.count and _replace_copy(core, ready)):
@@ -187,7 +188,6 @@ def _continue_own(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         stage(core, mine, missing)
     else:
         pin(core, mine)
-        core.end_plain()
         add_staged(core, mine)
     core.schedule_soon()
 
@@ -198,6 +198,7 @@ def on_submission(core: NodeCore, message: Submission) -> None:
     core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
     if had_before(core, message.batch):
         return
-    known = core.transfer.given_up
-    tasks = tuple([one for one in message.tasks if one.move > known.get(one.spec.id, -1)]) if known else message.tasks
+    known, tasks = core.transfer.given_up, message.tasks
+    if known:
+        tasks = tuple([one for one in tasks if one.move > known.get(one.spec.id, NO_MOVE)])
     accept_all(core, tasks if core.leaving is None else core.leaving.unheard(tasks))

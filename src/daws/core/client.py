@@ -20,7 +20,7 @@ from daws.core.events import EventType, Started, StoreAnswered, StoreChanged, Ti
 from daws.model.cluster import Members
 from daws.model.graph import Graph
 from daws.model.states import DONE
-from daws.model.task import CLIENT, FIRST_SPAWNED_ID, Input, Needs, NodeId, Ready, TaskSpec
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NO_TASK, Input, Needs, NodeId, Ready, TaskSpec
 from daws.strategy.decisions import Plan, Site, Strategy, raised_ranks
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
 from daws.wire.store import SHARD_BLOCK_BITS, Create, Leased, Log, LogRow, ReadLog, Row, Watch, shard_of
@@ -184,7 +184,7 @@ class ClientCore:
         )
 
     def _given(self, reads: Sequence[tuple[int, ...]]) -> list[tuple[Input, ...]]:
-        """What tasks read that comes from outside."""
+        """The objects from outside that these tasks read."""
         first = self.graph.external_start
         external = self._externals
         if not external:
@@ -198,7 +198,7 @@ class ClientCore:
         nodes = self.members.nodes
         sizes = graph.object_bytes[first:].tolist()
         return [
-            (first + index, size, -1, (nodes[place], CLIENT) if place >= 0 else (CLIENT,), b"")
+            (first + index, size, NO_TASK, (nodes[place], CLIENT) if place >= 0 else (CLIENT,), b"")
             for index, (size, place) in enumerate(zip(sizes, self.places.tolist(), strict=True))
         ]
 
@@ -304,7 +304,7 @@ class ClientCore:
             self._note(*((row, DONE, "", ()) if isinstance(row, int) else row))
 
     def _first_ends(self, rows: list[LogRow]) -> list[LogRow]:
-        """Without those that were read before the store forgot them: a future keeps its first value."""
+        """Leave out ends that were read before the store forgot them: a future keeps its first value."""
         assert self.ends is not None
         for row in rows:
             self._note_creations(*((row, ()) if isinstance(row, int) else (row[0], row[3])))
@@ -317,7 +317,8 @@ class ClientCore:
         return found
 
     def _note_creations(self, task: int, spawned: tuple[int, ...]) -> None:
-        """What a task had created may be forgotten with its end: then it has created others when it ran again."""
+        """The store may have forgotten the end of a task and the tasks that it had created. When the task ran again, it
+        has created others."""
         if spawned == self.creations.get(task, ()):
             return
         for name in self.creations.pop(task, ()):
@@ -371,7 +372,7 @@ class _Columns(NamedTuple):
 
 
 def _tuples(starts: "np.ndarray", values: list[int], low: int, high: int) -> list[tuple[int, ...]]:
-    """For each task from `low` to `high`, the values from its offset to the next one's."""
+    """Cut a column into one tuple for each task from `low` to `high`: the values from its offset to the next one's."""
     bounds = starts[low : high + 1]
     counts = np.diff(bounds)
     most = int(counts.max(initial=0))

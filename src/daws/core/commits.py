@@ -23,7 +23,7 @@ from daws.core.placement import accept, accept_all
 from daws.core.store_calls import add_end, answers, ask_later
 from daws.core.unsafe import when_safe
 from daws.model.task import INLINE_BYTES, Input, NodeId, Ready
-from daws.wire.messages import StopOrder
+from daws.wire.messages import NO_ANSWER, StopOrder
 from daws.wire.store import (
     CANCELLED,
     DONE,
@@ -121,7 +121,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
             spread_stop(core, task, answer.stop)
         if answer.ready:
             if len(answer.ready) == 1:
-                accept(core, answer.ready[0], True)
+                accept(core, answer.ready[0])
             else:
                 accept_all(core, answer.ready)
         if answer.children:
@@ -141,7 +141,7 @@ def stop_rivals(core: NodeCore, rivals: tuple[NodeId, ...], task: int, attempt: 
     anyway."""
     for rival in rivals:
         if rival in core.members:
-            core.out.append(Send(rival, StopOrder(core.node, task, -1, attempt)))
+            core.out.append(Send(rival, StopOrder(core.node, task, NO_ANSWER, attempt)))
 
 
 @answers(Satisfy)

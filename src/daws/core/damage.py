@@ -27,9 +27,9 @@ def on_run_lacks(core: NodeCore, event: RunLacks) -> None:
     if run is None or run.number != event.run:
         return
     count = count_damage(core, task, LACKS_MAX)
-    text = f"ObjectLost: task {task} finds object {event.object} damaged on node {core.node}"
+    text = f"ObjectLost: task {task} finds object {event.object} damaged or missing on node {core.node}"
     if count >= LACKS_MAX:
-        text += f", {count} times in a row; look after the memory and the disk of that machine"
+        text += f", {count} times in a row; check the memory, the disk and the network of that machine"
         HANDLERS[RunEnded](core, RunEnded(task, event.run, 0, error=text))
     elif run.spawned or all(one[0] != event.object for one in run.ready.inputs):
         error = text + "; submit it again"

@@ -1,8 +1,7 @@
-"""Starting a run on an executor of this node."""
+"""The executors of a node, and the runs on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -37,7 +36,7 @@ class Run(Struct, gc=False):
         self.growing += count
 
     def established(self) -> bool:
-        """One of these tasks is safe. True if it was the last."""
+        """Note that one of these tasks is safe in the store. True if it was the last."""
         self.growing -= 1
         return not self.growing
 
@@ -127,32 +126,18 @@ class Executors:
         self.token = token = self.token + 1
         return token
 
-    def take_tokens(self, count: int) -> range:
-        """Take this many numbers in a row."""
-        first = self.token + 1
+    def send_all(self, tasks: list[Ready], slots: list[tuple[int, int]]) -> tuple[range, list[int]]:
+        """Add runs of these tasks, dealt to executors that run something already; their numbers and executors."""
+        count = len(tasks)
+        numbers = range(self.token + 1, self.token + 1 + count)
         self.token += count
-        return range(first, self.token + 1)
-
-    def add_run(self, ready: Ready, slot: int) -> int:
-        """A run that is sent to an executor which runs something already; its number."""
-        self.token = number = self.token + 1
-        self.running[ready.spec.id] = Run(number, ready, slot)
-        return number
-
-    def add_all(self, tasks: list[Ready], runs: Iterable[Run]) -> None:
-        """Add runs that are sent to executors which run something already."""
-        self.running.update(zip([ready.spec.id for ready in tasks], runs, strict=True))
+        self.ahead += count
+        dealt = deal(slots, count, self.queues())
+        self.running.update(zip([ready.spec.id for ready in tasks], map(Run, numbers, tasks, dealt), strict=True))
+        return numbers, dealt
 
     def remove_run(self, task: int) -> None:
         del self.running[task]
-
-    def take_free(self) -> int:
-        """An idle executor of a node that has one group of them."""
-        return self.plain_free.pop()
-
-    def give_back(self, slot: int) -> None:
-        """This executor of the only group is idle."""
-        self.plain_free.append(slot)
 
     def queues(self) -> dict[int, int]:
         """The number of runs on each slot to which more than one is sent, to change something."""
@@ -165,17 +150,13 @@ class Executors:
         self.queues()[slot] = sent
         self.ahead += 1
 
-    def count_sent(self, count: int) -> None:
-        """Note that this many more runs wait at executors; `inflight` counts them already."""
-        self.ahead += count
-        if not self.inflight:
-            self.inflight = None
-
-    def end_sent(self, slot: int, sent: int, count: int) -> None:
-        """Note that `count` runs of this executor have ended, and that `sent` are left there."""
-        if sent:
-            self.queues()[slot] = sent
-        self.ahead -= count
+    def end_all(self, slot: int, sent: int, tasks: list[int]) -> None:
+        """Remove the runs of these tasks from this executor, which `sent` runs are left to."""
+        running = self.running
+        for task in tasks:
+            del running[task]
+        self.queues()[slot] = sent
+        self.ahead -= len(tasks)
 
     def arm_recall(self, armed: bool) -> None:
         self.recall_armed = armed
@@ -185,7 +166,7 @@ class Executors:
         self.waits_until_ns = until_ns
 
     def wake(self, run: Run) -> bool:
-        """A suspended run may go on. False if that is known."""
+        """Note that a suspended run may go on. False if that was noted before."""
         if self.resumable is None:
             self.resumable = []
         if run in self.resumable:
@@ -198,7 +179,7 @@ class Executors:
         self.resumable = runs or None
 
     def release(self, run: Run) -> None:
-        """An executor falls free (or loses one of the runs that were sent to it)."""
+        """Free the executor of a run, or count one run less if others were sent to it."""
         slot, inflight = run.slot, self.inflight
         if inflight is not None:
             sent = inflight.get(slot)
@@ -223,6 +204,29 @@ class Executors:
                 return group
             first += group.count
         raise AssertionError(f"there is no executor {slot}")
+
+
+def deal(slots: list[tuple[int, int]], count: int, inflight: dict[int, int]) -> list[int]:
+    """Deal `count` tasks to executors, each task to the one that has the fewest runs by then. `slots` and `inflight`
+    are brought up to date; the result has the executor of each task."""
+    dealt: list[int] = []
+    while len(dealt) < count:
+        slots.sort()
+        level = slots[0][0]
+        turn = [slot for sent, slot in slots if sent == level]
+        left = count - len(dealt)
+        rounds = left // len(turn)
+        if len(turn) < len(slots):
+            rounds = min(rounds, slots[len(turn)][0] - level)
+        if not rounds:  # the last ones, which are not enough for all
+            rounds, turn = 1, turn[:left]
+        dealt += turn * rounds
+        slots[: len(turn)] = [(level + rounds, slot) for slot in turn]
+    slots.sort()
+    sent_to = {slot: sent for sent, slot in slots}
+    for slot in dict.fromkeys(dealt):
+        inflight[slot] = sent_to[slot]
+    return dealt
 
 
 def executors_of(info: NodeInfo) -> Executors:

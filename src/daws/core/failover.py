@@ -23,7 +23,7 @@ from daws.core.store_calls import ANSWERED, ROWS_PER_CALL, ask, ask_shard, call_
 from daws.core.transfer import forget_moves, recover
 from daws.core.unsafe import RECONCILES, Keeping, Resending, Said, go_on, is_refused, tasks_of
 from daws.model.cluster import Members
-from daws.model.task import Ready
+from daws.model.task import NO_TASK, Ready
 from daws.wire.store import (
     MEMBERSHIP_SHARD,
     OK,
@@ -182,7 +182,7 @@ def _look_for_strangers(core: NodeCore) -> None:
 def _intend_again(core: NodeCore, row: Row, answer: AnswerType) -> None:
     """Carry out the intents that the store holds this node to, under marks that may be new. Tasks are not among them: a
     later look finds those that are ours, once the others have claimed theirs again."""
-    task = getattr(row, "task", -1)
+    task = getattr(row, "task", NO_TASK)
     if isinstance(answer, Committed):
         if answer.stop is not None:
             spread_again(core, task, answer.stop)

@@ -58,14 +58,14 @@ def own_fetching(core: NodeCore) -> Fetching:
 
 def add_staged(core: NodeCore, ready: Ready, at: int | None = None) -> None:
     """All that this task reads is here: it is the next to start, behind those that came before (or at this index)."""
+    core.close_lane()
     staged = own_fetching(core).staged
     staged.insert(len(staged) if at is None else at, ready)
 
 
 def put_back(core: NodeCore, ready: Ready) -> None:
     """This task was to start, and cannot yet: it comes before all others."""
-    core.end_plain()
-    own_fetching(core).staged.insert(0, ready)
+    add_staged(core, ready, 0)
 
 
 def take_staged(core: NodeCore, index: int) -> Ready:
@@ -117,6 +117,7 @@ def unstage_all(core: NodeCore) -> list[Ready]:
 
 def stage(core: NodeCore, ready: Ready, missing: Sequence[Input]) -> None:
     """Fetch what is missing; the task waits beside the queues meanwhile and holds no executor."""
+    core.close_lane()
     task = ready.spec.id
     fetching = own_fetching(core)
     fetching.ahead_until_ns = core.now_ns + FETCH_AHEAD_NS

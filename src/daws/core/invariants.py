@@ -10,7 +10,8 @@ from daws.core.config import Phase
 from daws.core.executors import Group
 from daws.core.memory import memory_used
 from daws.core.places import places
-from daws.core.queues import ReadyQueue
+from daws.core.plain import is_clear
+from daws.core.queues import ReadyQueue, is_doomed
 from daws.core.view import counts
 from daws.model.errors import InternalError
 from daws.model.task import INLINE_BYTES, REPLICA
@@ -31,6 +32,7 @@ def check(core: NodeCore) -> None:
         *_queue("dedicated", core.queues.dedicated),
         *_queue("shared", core.queues.shared),
         *_executors(core),
+        *_lane(core),
         *_memory(core),
         *_objects(core),
         *_staging(core),
@@ -49,7 +51,7 @@ def _tasks(core: NodeCore) -> list[str]:
     known: dict[int, tuple[str, int]] = {}
     for name, ready in places(core):
         task = ready.spec.id
-        called_off = core.queues.doomed is not None and ready.attempt <= core.queues.doomed.get(task, -1)
+        called_off = core.queues.doomed is not None and is_doomed(core, ready)
         if (ready.mode & REPLICA or called_off) and name in ("dedicated", "shared"):
             continue  # may stand beside the task itself until it comes up
         if task in known:
@@ -95,6 +97,12 @@ def _executors(core: NodeCore) -> list[str]:
     if ahead != core.executors.ahead or any(sent < 2 for sent in (core.executors.inflight or {}).values()):
         wrong.append(f"{core.executors.ahead} runs were sent ahead, by executor {core.executors.inflight}")
     return wrong
+
+
+def _lane(core: NodeCore) -> list[str]:
+    return (
+        ["the lane is open, and not only the shared queue decides what runs"] if core.lane_open > is_clear(core) else []
+    )
 
 
 def _memory(core: NodeCore) -> list[str]:

@@ -21,7 +21,7 @@ from daws.core.empty import same
 from daws.core.events import PlaceUnknown, Started
 from daws.core.fetching import look_again
 from daws.core.handlers import fires, handles
-from daws.core.membership import forget_leavers
+from daws.core.membership import NO_VERSION, forget_leavers
 from daws.core.objects import audit_in_time, send_releases
 from daws.core.outbox import carry_out, repeat_orders, send_clears
 from daws.core.placement import accept, place_stranded
@@ -34,9 +34,6 @@ from daws.wire.store import MEMBERSHIP_SHARD, AnswerType, Buried, Estate, Lease,
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
-
-NO_VERSION = -1
-"""Replaces the version of the members in a Watch that the driver has asked for: its answer has them in any case."""
 
 
 @handles(Started)

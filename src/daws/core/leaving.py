@@ -26,6 +26,7 @@ from daws.core.events import NEVER_NS, Leave
 from daws.core.fetching import unstage_all
 from daws.core.handlers import handles
 from daws.core.lifelines import forget_others
+from daws.core.membership import NO_VERSION
 from daws.core.objects import send_all_releases, send_freed
 from daws.core.outbox import send_clears
 from daws.core.placement import NOWHERE, accept_all
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 TAKERS_MAX = 64
 """The largest number of nodes to which the tasks of one step are dealt, unless `place` wants them elsewhere."""
+NOT_ASKED = -1
+"""A value of `shards_left`: the shards have to be asked, perhaps again, what this node owns."""
 ASKS_ONLY = frozenset((Lease, Owned, Owners, Watch))
 """Rows that change nothing: whoever leaves need not wait for their answers."""
 
@@ -60,12 +63,12 @@ class Leaving:
         self.leased_until_ns = leased_until_ns  # may go on with what it has begun, as before
         self.is_late = False  # the deadline has come
         self.look = 0  # how often it has asked the shards what is its own
-        self.shards_left = -1  # so many have yet to answer that nothing is; -1: they have to be asked (again)
+        self.shards_left = NOT_ASKED  # the number of shards that have yet to answer that nothing is its own
         self.found: set[int] = set()  # tasks of which it heard from the store first
         self.handed: dict[int, int] = {}  # tasks whose objects others are to have, and when they were told so
         self.said = False  # the farewell is on its way
         self.behind = ""
-        self.stuck = (-1, 0)  # so many tasks could be given to none of the members of this version
+        self.stuck = (NO_VERSION, 0)  # so many tasks could be given to none of the members of this version
 
     def lease(self, until_ns: int) -> None:
         self.leased_until_ns = max(self.leased_until_ns, until_ns)
@@ -123,10 +126,10 @@ def go_on(core: NodeCore) -> None:
             core.hand_over(takers)
     why = hindrance(core)
     if why:
-        leaving.shards_left = -1
+        leaving.shards_left = NOT_ASKED
         if leaving.is_late and core.now_ns >= leaving.deadline_ns + core.config.tick_ns:
             _say_farewell(core, why)
-    elif leaving.shards_left < 0:
+    elif leaving.shards_left == NOT_ASKED:
         leaving.look += 1
         leaving.shards_left = core.shard_count
         for shard in range(core.shard_count):
@@ -202,7 +205,7 @@ def on_owned_answer(core: NodeCore, row: Owned, answer: AnswerType) -> None:
         core.take_on(answer)
         return
     leaving = core.leaving
-    if row.look != leaving.look or leaving.shards_left < 0 or leaving.said:
+    if row.look != leaving.look or leaving.shards_left == NOT_ASKED or leaving.said:
         return  # it is old: something has happened since we asked
     leaving.shards_left -= 1
     held = {ready.spec.id for _, ready in places(core)} | core.transfer.lent.keys()

@@ -63,15 +63,10 @@ def count_end(core: NodeCore, kind: int, duration_ns: int) -> None:
     if lengths is NO_LENGTHS:
         lengths = own_lengths(core)
     lengths.done_count = done = lengths.done_count + 1
-    if done < SAMPLE_ALL or not done & SAMPLE_MASK:  # as `is_sampled` says
+    if done < SAMPLE_ALL or not done & SAMPLE_MASK:
         learn_length(core, kind, duration_ns)
     if done == core.tuning.adapt_at:
         adapt(core)
-
-
-def is_sampled(done: int) -> bool:
-    """Is the length of that run looked at?"""
-    return done < SAMPLE_ALL or not done & SAMPLE_MASK
 
 
 def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) -> None:
@@ -94,7 +89,6 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) ->
         lengths.last.setdefault(kind, deque(maxlen=LENGTHS_MAX)).append(duration_ns)
     if seen[1] < core.config.short_ns * seen[0]:
         lengths.has_short = True
-        core.end_plain()  # such short tasks are sent ahead
 
 
 def _forget_kinds(lengths: Lengths) -> None:

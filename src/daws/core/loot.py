@@ -89,7 +89,7 @@ def _chosen(
         return _wished(core, thief, contexts, amount, wish)
     keeps = contexts is None and balance.from_head and core.strategy.traits.order.finishes
     loot = (_beginnings(core, amount) if keeps else []) or shared.cut(amount, balance.from_head, contexts)
-    return loot if core.plain else _within_reach(core, thief, contexts, amount, loot)
+    return loot if shared.plain else _within_reach(core, thief, contexts, amount, loot)
 
 
 def _beginnings(core: NodeCore, amount: int) -> list[Ready]:

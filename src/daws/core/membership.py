@@ -12,6 +12,9 @@ from daws.model.task import NodeId
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
+NO_VERSION = -1
+"""No version of the members: in a Watch whose answer has the members in any case, or where none was looked at."""
+
 
 class NodeMembership(Struct, gc=False):
     """The lease of this node, and what it knows of members that leave or have died."""

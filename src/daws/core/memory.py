@@ -58,7 +58,6 @@ def waits_for_memory(core: NodeCore) -> Ready | None:
 
 def stand_in_line(core: NodeCore, ready: Ready) -> None:
     """Back to those whose inputs are here: who waits for memory to their head, others that want some right behind."""
-    core.end_plain()
     first = waits_for_memory(core)
     at = 0 if first is None else 1 + next(index for index, one in enumerate(core.fetching.staged) if one is first)
     add_staged(core, ready, at)

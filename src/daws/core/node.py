@@ -18,7 +18,7 @@ appends the effects to `out`. The handlers are plain functions in the modules be
     schedule    which ready task runs next on which executor
     executors   the start of a run
     send_ahead  short tasks that wait at an executor
-    run_end     many short runs that end together
+    plain       the fast lane: plain tasks, from their start to their commit
     abort       runs that end early
     lengths     how long tasks take
     tuning      numbers that the strategy tunes
@@ -103,9 +103,9 @@ from daws.core.objects import NO_OBJECTS, NodeObjects
 from daws.core.outbox import NO_OUTBOX, Outbox
 from daws.core.outliving import NO_SPAWNING, Spawning
 from daws.core.peers import NO_PEERS, Peers, heard_of, load_of
+from daws.core.plain import end_together
 from daws.core.queues import NO_QUEUES, Queues
 from daws.core.replicas import NO_REPLICAS, NodeReplicas
-from daws.core.run_end import end_together
 from daws.core.schedule import schedule as run_pass
 from daws.core.steal import Search
 from daws.core.store_calls import StoreCalls, send_due_rows
@@ -137,6 +137,7 @@ class NodeCore:
         "info",
         "is_giver",
         "keeping",
+        "lane_open",
         "leaving",
         "lengths",
         "lifelines",
@@ -151,7 +152,6 @@ class NodeCore:
         "patience",
         "peers",
         "phase",
-        "plain",
         "queues",
         "read_strategy",
         "replicas",
@@ -201,7 +201,7 @@ class NodeCore:
         self.search = Search(0)
         self.phase = Phase.JOINING
         self.go_by(strategy)
-        self.plain = self.one_kind
+        self.lane_open = False
 
     def go_by(self, strategy: Strategy, stall_since: tuple[int, int] = (0, 0)) -> None:
         """Follow this strategy from now on; whatever a strategy tunes begins anew."""
@@ -267,6 +267,8 @@ class NodeCore:
     recall_ahead = send_ahead.recall_ahead
     recall_behind = send_ahead.recall_behind
     recall_soon = send_ahead.recall_soon
+    send_to_first = send_ahead.send_to_first
+    slots_to_queue_at = send_ahead.slots_to_queue_at
     send_ahead = send_ahead.send_ahead
     hear_of_end = spawn.hear_of_end
     tell_child = spawn.tell_child
@@ -279,9 +281,13 @@ class NodeCore:
     round_failed = steal.round_failed
     round_succeeded = steal.round_succeeded
 
-    def end_plain(self) -> None:
-        """Close the short ways for nodes that know only plain tasks: this one has another task."""
-        self.plain = False
+    def open_lane(self) -> None:
+        """Nothing but the shared queue says which task runs next (see `plain`)."""
+        self.lane_open = True
+
+    def close_lane(self) -> None:
+        """Something else has to be decided first, or may have to be."""
+        self.lane_open = False
 
     def only_here(self) -> tuple[NodeId, ...]:
         """The places of an object that only this node has."""

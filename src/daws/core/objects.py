@@ -17,7 +17,7 @@ from daws.core.handlers import handles
 from daws.core.store_calls import ask
 from daws.model.task import FIRST_SPAWNED_ID, INLINE_BYTES, Input, NodeId, Ready
 from daws.wire.messages import Releases
-from daws.wire.store import HELD, Inspect, Release
+from daws.wire.store import ALL_READ, HELD, Inspect, Release
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
@@ -373,7 +373,7 @@ def release_made(core: NodeCore, producer: int, child: int) -> None:
     for object_ in objects:
         _drop(core, object_)
     if here.attempts and producer in here.attempts:
-        ask(core, producer, Release(producer, -1, here.attempts.pop(producer)))
+        ask(core, producer, Release(producer, ALL_READ, here.attempts.pop(producer)))
         return
     here.freed.append(producer)
     if len(here.freed) >= core.config.freed_batch:

@@ -231,6 +231,7 @@ def wake(core: NodeCore, task: int, number: int, owner: NodeId) -> None:
 def wake_here(core: NodeCore, task: int) -> None:
     run = core.executors.running.get(task)
     if run is not None and run.suspended and core.executors.wake(run):
+        core.close_lane()
         core.schedule_soon()
 
 

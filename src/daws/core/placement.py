@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from daws.core.executors import start
-from daws.core.objects import are_small, missing_inputs, pin
+from daws.core.objects import are_small
 from daws.core.places import holds
-from daws.core.queues import ReadyQueue, dedicated_queue, own_queues, shared_queue
-from daws.core.transfer import know_until, push
+from daws.core.queues import dedicated_queue, own_queues, shared_queue
+from daws.core.transfer import NO_MOVE, know_until, push
 from daws.model.task import AGAIN, Ready
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.wire.messages import PUSH
@@ -27,21 +26,32 @@ NOWHERE = -3
 def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
     if core.objects.pressed and core.step_forward(ready):
         return
-    if core.plain and (dedicated or ready.inputs or ready.mode or ready.spec.needs is not None):
-        core.end_plain()
     queues = own_queues(core)
     queues.note_waiting(core.now_ns)
-    queue = dedicated_queue(core) if dedicated else shared_queue(core)
-    queue.push(core.strategy.order.key(core, ready), queues.next_sequence(), ready)
+    key = core.strategy.order.key(core, ready)
+    if dedicated:
+        core.close_lane()
+        dedicated_queue(core).push(key, queues.next_sequence(), ready)
+    else:
+        shared_queue(core).push(key, queues.next_sequence(), ready, is_plain(core, ready))
     core.schedule_soon()
 
 
-def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
-    """This node has become the owner of a ready task: let the strategy say where it belongs.
+def is_plain(core: NodeCore, ready: Ready) -> bool:
+    """Does this task need one executor of any kind, run for the usual reason, and read only objects that travel inside
+    records? A task with a rank is not plain if the strategy keeps executors for critical tasks."""
+    spec = ready.spec
+    return not (
+        ready.mode
+        or spec.needs is not None
+        or (spec.rank and core.patience)
+        or (ready.inputs and not are_small(ready.inputs))
+    )
 
-    A task that came `alone` may start at once; of several, `order` says which are the first.
-    """
-    if core.transfer.given_up and ready.move <= core.transfer.given_up.get(ready.spec.id, -1):
+
+def accept(core: NodeCore, ready: Ready) -> None:
+    """Let the strategy say where a ready task belongs that this node has become the owner of."""
+    if core.transfer.given_up and ready.move <= core.transfer.given_up.get(ready.spec.id, NO_MOVE):
         return  # said before it went back to waiting, or the first of two answers, which comes last
     if ready.mode & AGAIN or (core.keeping is not None and core.keeping.doubts):
         if holds(core, ready.spec.id, ready.attempt, ready.move):
@@ -51,7 +61,7 @@ def accept(core: NodeCore, ready: Ready, alone: bool = False) -> None:
         if ready.mode & AGAIN:
             note_taken(core, ready)
         ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode & ~AGAIN)
-    _settle(core, ready, core.strategy.place.choose(core, ready, core.rng), alone)
+    _settle(core, ready, core.strategy.place.choose(core, ready, core.rng))
 
 
 def note_taken(core: NodeCore, ready: Ready) -> None:
@@ -60,7 +70,8 @@ def note_taken(core: NodeCore, ready: Ready) -> None:
 
 
 def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
-    """Many tasks at once, from a client or when their parent has ended: those that run anywhere take a short way."""
+    """Accept many tasks at once, from a client or because their parent has ended. The strategy is not asked about plain
+    tasks if its answer is known."""
     if core.objects.pressed or (core.keeping is not None and core.keeping.doubts):
         for ready in tasks:
             accept(core, ready)
@@ -72,35 +83,30 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     shared, queues = shared_queue(core), core.queues
     queues.note_waiting(core.now_ns)
     unlabelled = shared.labelled is None  # else those that came before and have a context would have to wait
-    neutral = unlabelled and plain_is_neutral(core)
+    neutral = takes_plain and unlabelled and plain_is_neutral(core)
     light = neutral and core.tuning.threshold > 0 and _small_is_neutral(core)
     plain: list[Ready] = []
     for ready in tasks:
         spec = ready.spec
-        if neutral and not (ready.mode or spec.priority or spec.rank) and spec.needs is None and takes_plain:
-            if not ready.inputs:
-                plain.append(ready)
-                continue
-            if light and are_small(ready.inputs):
-                plain.append(ready)
-                core.end_plain()
-                continue
+        is_plain = neutral and not (ready.mode or spec.priority or spec.rank) and spec.needs is None
+        if is_plain and (not ready.inputs or (light and are_small(ready.inputs))):
+            plain.append(ready)
+            continue
         if ready.mode:
             accept(core, ready)
             continue
         choice = choose(core, ready, rng)
         if choice >= 0 or not takes_plain or spec.needs is not None:
-            _settle(core, ready, choice, False)
+            _settle(core, ready, choice)
             continue
         rank = key(core, ready)
-        if choice == SHARED and unlabelled and not rank and (not ready.inputs or are_small(ready.inputs)):
+        if choice == DEDICATED:
+            core.close_lane()
+            dedicated_queue(core).push(rank, queues.next_sequence(), ready)
+        elif unlabelled and not rank and are_small(ready.inputs):
             plain.append(ready)
-            if ready.inputs:
-                core.end_plain()
         else:
-            queue = shared if choice == SHARED else dedicated_queue(core)
-            queue.push(rank, queues.next_sequence(), ready)
-            core.end_plain()
+            shared.push(rank, queues.next_sequence(), ready)
     if plain:
         shared.push_plain(plain)
     core.schedule_soon()
@@ -119,8 +125,8 @@ def _small_is_neutral(core: NodeCore) -> bool:
 
 
 def accept_plain(core: NodeCore, tasks: list[Ready], alike: int | None) -> None:
-    """Many new tasks that read nothing, need nothing and are as urgent as any other; `alike` is their kind, if all are
-    of one."""
+    """Accept many new tasks that read nothing, need nothing and are as urgent as any other. `alike` is their kind, if
+    all have the same."""
     shared = core.queues.shared
     if (
         core.objects.pressed
@@ -136,54 +142,23 @@ def accept_plain(core: NodeCore, tasks: list[Ready], alike: int | None) -> None:
     core.schedule_soon()
 
 
-def _settle(core: NodeCore, ready: Ready, choice: int, alone: bool) -> None:
+def _settle(core: NodeCore, ready: Ready, choice: int) -> None:
     """Carry out what the strategy chose."""
-    if choice < 0 and not (core.takes_plain if ready.spec.needs is None else can_run_here(core, ready)):
+    if choice < 0 and not can_run_here(core, ready):
         choice = _elsewhere(core, ready)
         if choice == NOWHERE:
             own_queues(core).strand(ready)
             return
-    if choice == SHARED:
-        if not (alone and start_at_once(core, ready)):
-            enqueue(core, ready, False)
+    if choice == SHARED or choice in core.membership.leavers:
+        enqueue(core, ready, False)
     elif choice == DEDICATED or choice == core.node:
-        if not (alone and start_at_once(core, ready)):
-            enqueue(core, ready, True)
-    elif choice in core.membership.leavers:
-        _settle(core, ready, SHARED, alone)
+        enqueue(core, ready, True)
     else:
         push(core, choice, PUSH, ready)
 
 
-def start_at_once(core: NodeCore, ready: Ready) -> bool:
-    """A task that finds an idle executor and empty queues need not stand in one: the scheduling pass would take it out
-    again. False if it is not as simple as that."""
-    if (
-        not core.executors.plain_free
-        or core.queues.shared.count
-        or core.queues.dedicated.count
-        or core.fetching.staged
-        or core.executors.resumable
-        or core.objects.pressed
-        or ready.mode
-        or ready.spec.needs is not None
-        or core.executors.groups[0].context is not None
-        or core.queues.doomed
-        or core.now_ns >= core.membership.leased_until_ns
-    ):
-        return False
-    if ready.inputs:
-        if missing_inputs(core, ready):
-            return False
-        if core.objects.copies:
-            pin(core, ready)
-    core.end_plain()
-    start(core, ready, core.executors.take_free())
-    return True
-
-
 def _elsewhere(core: NodeCore, ready: Ready) -> int:
-    """A node that can run what this one cannot; which one follows from the task alone."""
+    """A node that can run a task that this node cannot run. The task alone decides which one."""
     capable = core.members.capable(ready.spec.needs)
     if core.membership.leavers:
         capable = tuple([node for node in capable if node not in core.membership.leavers])
@@ -195,16 +170,6 @@ def can_run_here(core: NodeCore, ready: Ready) -> bool:
 
 
 def place_stranded(core: NodeCore) -> None:
-    """The members have changed: perhaps one of them can run what nobody could."""
+    """Place again, after the members have changed, the tasks that no member could run."""
     for ready in core.queues.take_stranded():
-        _settle(core, ready, core.strategy.place.choose(core, ready, core.rng), False)
-
-
-def next_queue(core: NodeCore) -> ReadyQueue:
-    """Where the next task is taken from: what is dedicated to this node comes first, unless the order counts across."""
-    dedicated, shared = core.queues.dedicated, core.queues.shared
-    if not dedicated.count:
-        return shared
-    if core.one_line and shared.count and shared.first_key() < dedicated.first_key():
-        return shared
-    return dedicated
+        _settle(core, ready, core.strategy.place.choose(core, ready, core.rng))

@@ -35,22 +35,26 @@ SORTED_MAX = 512
 
 
 class ReadyQueue:
-    """An empty queue holds no containers: most nodes of a large cluster have nothing to do for most of the time."""
+    """The ready tasks of one kind, shared or dedicated. An empty queue holds no containers, because most nodes of a
+    large cluster have nothing to do for most of the time."""
 
-    __slots__ = ("alike", "count", "doubles", "fifo", "heap", "labelled", "match", "taken")
+    __slots__ = ("alike", "count", "doubles", "fifo", "heap", "labelled", "match", "plain", "taken")
 
     def __init__(self, match: Match) -> None:
         self.match = match
         self.count = 0
-        self.fifo: deque[Ready] | None = None  # plain tasks with key 0 that came before all that have a context
+        self.plain = False  # all tasks are plain and stand in `fifo` (says nothing about an empty queue)
+        self.fifo: deque[Ready] | None = None  # tasks with key 0 that came before all that have a context
         self.alike: int | None = None  # all of those are new tasks of this kind about which there is no more to say
-        self.heap: list[Entry] | None = None  # all other plain tasks
+        self.heap: list[Entry] | None = None  # all other tasks without a context
         self.labelled: dict[str, list[Entry]] | None = None
         # Tasks that stand in several heaps, by sequence number: entries that are left, and which were taken already.
         self.doubles: dict[int, int] | None = None
         self.taken: set[int] | None = None
 
-    def push(self, key: float, sequence: int, ready: Ready) -> None:
+    def push(self, key: float, sequence: int, ready: Ready, plain: bool = False) -> None:
+        """Add a task. `plain`: see `daws.core.plain`."""
+        self.plain = plain and not key and self.labelled is None and (self.plain or not self.count)
         self.count += 1
         needs = ready.spec.needs
         if needs is not None and needs.context is not None:
@@ -66,8 +70,8 @@ class ReadyQueue:
             heappush(self.heap, (key, sequence, ready))
 
     def push_plain(self, tasks: list[Ready], alike: int | None = None) -> None:
-        """Tasks that need no particular executor and have the neutral key 0. If they are `alike` but for their numbers
-        and arguments, that is their kind."""
+        """Add plain tasks with the neutral key 0. `alike` is their kind, if only numbers and arguments differ."""
+        self.plain = self.plain or not self.count
         self.count += len(tasks)
         if self.fifo is None:
             self.fifo = deque()
@@ -137,12 +141,30 @@ class ReadyQueue:
         return bool((fifo and entry[0] >= 0) or (heap and heap[0] < entry))
 
     def pop_oldest(self) -> Ready:
-        """The first of the tasks that came first come, first served; there is one."""
+        """Take out the first task of `fifo`; there is one."""
         self.count -= 1
         return self.fifo.popleft()  # type: ignore[union-attr]
 
+    def oldest(self) -> Ready:
+        """Show the task that `pop_oldest` would take."""
+        return self.fifo[0]  # type: ignore[index]
+
+    def begins_with(self, kind: int) -> bool:
+        """Are the first two tasks of `fifo` of this kind? (If there is only one, is that one?)"""
+        fifo = self.fifo
+        assert fifo
+        return fifo[0].spec.kind == kind and (len(fifo) < 2 or fifo[1].spec.kind == kind)
+
+    def cut_kind(self, kind: int, most: int) -> list[Ready]:
+        """Take out the first tasks of `fifo`, up to the first one of another kind."""
+        fifo = self.fifo
+        assert fifo is not None
+        if self.alike is None:
+            most = next((at for at, one in enumerate(islice(fifo, most)) if one.spec.kind != kind), most)
+        return self.cut_oldest(most)
+
     def cut_oldest(self, amount: int) -> list[Ready]:
-        """The first so many of the tasks that came first come, first served; there are as many."""
+        """Take out the first `amount` tasks of `fifo`; there are as many."""
         self.count -= amount
         popleft = self.fifo.popleft  # type: ignore[union-attr]
         return [popleft() for _ in range(amount)]
@@ -195,7 +217,7 @@ class ReadyQueue:
         return any(self.match.preference(wanted, context) >= 0 for context in offered)
 
     def _take(self, entry: Entry) -> None:
-        """This entry was taken out of its heap: those of the same task in other heaps count no more."""
+        """Count a task as taken whose entry was taken out of one heap. Its entries in other heaps are skipped later."""
         self.count -= 1
         if self.doubles is not None and entry[1] in self.doubles:
             assert self.taken is not None
@@ -212,7 +234,8 @@ class ReadyQueue:
             self.taken.discard(sequence)
 
     def _purge(self) -> None:
-        """Entries under labels that no executor here offers would stay for ever: throw out those that were taken."""
+        """Remove the entries of tasks that were taken. Entries under labels that no executor here offers would stay for
+        ever."""
         assert self.labelled is not None and self.taken is not None and self.doubles is not None
         for heap in self.labelled.values():
             heap[:] = [entry for entry in heap if entry[1] not in self.taken]
@@ -313,6 +336,7 @@ class ReadyQueue:
         oldest, entries = self._cut_last(amount, None)
         if oldest:
             other.push_plain(oldest)
+        other.plain = False
         if self.labelled is None and entries:
             other.count += len(entries)
             if other.heap:
@@ -366,7 +390,7 @@ class ReadyQueue:
         return oldest, loot
 
     def _cut_last_plain(self, amount: int) -> tuple[list[Ready], list[Entry]]:
-        """The same where no task has a context."""
+        """Do what `_cut_last` does where no task has a context."""
         oldest: list[Ready] = []
         loot: list[Entry] = []
         fifo, heap = self.fifo, self.heap
@@ -412,7 +436,7 @@ class ReadyQueue:
             heapify(heap)
 
     def all(self) -> list[Ready]:
-        """Every task in the queue, in no particular order (for invariants, drains and explanations)."""
+        """Return every task in the queue, in no particular order."""
         heaps = [self.heap or [], *(self.labelled or {}).values()]
         unique = {entry[1]: entry[2] for heap in heaps for entry in heap}
         queued = [ready for sequence, ready in unique.items() if not (self.taken and sequence in self.taken)]
@@ -445,11 +469,12 @@ def _rank(entry: Entry) -> int:
 
 
 class _NoTasks(ReadyQueue):
-    """Shared by all nodes whose queue has never held anything: who wants to put something in makes a queue first."""
+    """An empty queue, shared by all nodes whose queue has never held a task. A node that queues a task creates its own
+    queue first."""
 
     __slots__ = ()
 
-    def push(self, key: float, sequence: int, ready: Ready) -> None:
+    def push(self, key: float, sequence: int, ready: Ready, plain: bool = False) -> None:
         raise AssertionError("this queue belongs to nobody")
 
     def push_plain(self, tasks: list[Ready], alike: int | None = None) -> None:
@@ -537,6 +562,16 @@ def dedicated_queue(core: NodeCore) -> ReadyQueue:
     if queues.dedicated is NO_TASKS:
         queues.dedicated = ReadyQueue(core.strategy.match)
     return queues.dedicated
+
+
+def next_queue(core: NodeCore) -> ReadyQueue:
+    """Where the next task is taken from: what is dedicated to this node comes first, unless the order counts across."""
+    dedicated, shared = core.queues.dedicated, core.queues.shared
+    if not dedicated.count:
+        return shared
+    if core.one_line and shared.count and shared.first_key() < dedicated.first_key():
+        return shared
+    return dedicated
 
 
 def is_doomed(core: NodeCore, ready: Ready) -> bool:

@@ -29,7 +29,6 @@ def relax(core: NodeCore) -> None:
         stay_calm(core, core.queues.dedicated.count)  # no need to ask again before there are more of them
         return
     core.queues.dedicated.pour_into(shared_queue(core), excess)
-    core.end_plain()
     set_tt(core, core.strategy.relax.after_sharing(core))
 
 

@@ -13,7 +13,7 @@ from daws.core.outbox import ask_for_remakes, told
 from daws.core.places import ends, holds_itself
 from daws.core.store_calls import answers, ask, ask_later
 from daws.core.transfer import REMADE, begin_claim, end_unreachable, forget_moves, know_until, note_unreachable
-from daws.model.task import REPLICA, NodeId, Ready
+from daws.model.task import NOBODY, REPLICA, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
     FAILED,
@@ -33,8 +33,6 @@ from daws.wire.store import (
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
-
-NOBODY: NodeId = -1
 
 
 def give_up_inputs(core: NodeCore, ready: Ready, lost: Mapping[int, tuple[NodeId, ...]]) -> None:

@@ -34,6 +34,7 @@ def waits_for_better(core: NodeCore, ready: Ready) -> bool:
         core.executors.wait_until(0)  # there are executors for all of them
         return False
     if not core.executors.waits_until_ns:
+        core.close_lane()
         core.executors.wait_until(core.now_ns + patience_ns)
         core.out.append(SetTimer(PATIENCE, core.executors.waits_until_ns))
     if core.now_ns < core.executors.waits_until_ns:

@@ -17,8 +17,8 @@ from daws.core.handlers import handles
 from daws.core.lengths import count_end
 from daws.core.objects import end_reading, missing_inputs, pin, set_pressed, unpin
 from daws.core.outliving import ask_whether_outlived, end_waiting, let_go_of_spawned
-from daws.core.placement import next_queue
-from daws.core.queues import is_doomed
+from daws.core.plain import follow, run_plain
+from daws.core.queues import is_doomed, next_queue
 from daws.core.reserve import waits_for_better
 from daws.core.transfer import claim_own
 from daws.model.task import REPLICA, SUSPECT, Ready
@@ -42,14 +42,8 @@ def schedule(core: NodeCore) -> None:
         return  # too close to the end of the lease to start anything new; the next renewal schedules again
     queues, executors = core.queues, core.executors
     dedicated, shared = queues.dedicated, queues.shared
-    if core.plain:
-        free = executors.plain_free
-        fifo = shared.fifo
-        if free and fifo:
-            for ready in shared.cut_oldest(min(len(free), len(fifo))):
-                start(core, ready, free.pop())
-        if fifo:
-            return
+    if run_plain(core):
+        return
     if not (dedicated.count or shared.count or core.fetching.staged or executors.resumable):
         wants_more = not (core.fetching.waiting or core.objects.pressed) or (core.is_giver and asks_meanwhile(core))
         if wants_more and (executors.plain_free or (len(executors.groups) > 1 and core.idle_count)):
@@ -105,13 +99,13 @@ def schedule(core: NodeCore) -> None:
 
 
 def asks_meanwhile(core: NodeCore) -> bool:
-    """Executors are idle and inputs are on their way. Mostly their tasks come first; who gets tasks one by one asks for
-    the other executors."""
+    """May the node look for work while inputs are on their way? Only if more executors are idle than tasks wait for
+    inputs."""
     return not core.objects.pressed and len(core.fetching.waiting) < core.idle_count
 
 
 def next_ready(core: NodeCore, group: Group) -> Ready | None:
-    """The next task for an executor of this group whose inputs are all here; others are sent off to be staged."""
+    """Take the next task for an executor of this group. Tasks whose inputs are not here are staged on the way."""
     patient = core.patience > 0
     if core.fetching.staged and not (patient and queue_goes_first(core)):
         staged = next_staged(core, group)
@@ -157,7 +151,7 @@ def next_ready(core: NodeCore, group: Group) -> Ready | None:
 
 
 def feed(core: NodeCore) -> bool:
-    """Start the task that waits for memory, on executors of whichever group, if there is enough by now."""
+    """Start the task that waits for memory, on executors of any group, if there is enough memory by now."""
     ready = core.waits_for_memory()
     if ready is None or not core.may_take_memory(ready) or missing_inputs(core, ready):
         return False
@@ -173,7 +167,7 @@ def feed(core: NodeCore) -> bool:
 
 
 def go_on_beside(core: NodeCore, group: Group, kept: int) -> None:
-    """While a task waits for memory: tasks that ask for nothing use the executors that it does not need."""
+    """While a task waits for memory, let tasks without needs use the executors that it does not need."""
     while len(group.free) > kept:
         ready = next_modest(core, group)
         if ready is None:
@@ -182,7 +176,7 @@ def go_on_beside(core: NodeCore, group: Group, kept: int) -> None:
 
 
 def next_modest(core: NodeCore, group: Group) -> Ready | None:
-    """The next task that asks for nothing at all and has all it reads, if it is the first in its queue."""
+    """Take the next task without needs whose inputs are here, if it is the first in its queue."""
     for index, one in enumerate(core.fetching.staged):
         if one.spec.needs is None and fits(core, one, group) and not missing_inputs(core, one):
             take_staged(core, index)
@@ -263,91 +257,26 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
         end_waiting(core, task)
     if run.holds:
         let_go_of_spawned(core, run)
-    if core.plain:
-        shared = core.queues.shared
-        if shared.fifo and core.now_ns < core.membership.leased_until_ns:
-            start(core, shared.pop_oldest(), run.slot)  # as the scheduling pass would, without one
-        else:
-            executors.give_back(run.slot)
-            core.schedule_soon()
-    else:
-        if executors.inflight is None and executors.one_group and not run.more_slots and not run.suspended:
-            shared = core.queues.shared
-            fifo = shared.fifo
-            if fifo and core.one_kind and not fifo[0].inputs and _goes_first(core, fifo[0]):
-                start(core, shared.pop_oldest(), run.slot)
-            else:
-                executors.give_back(run.slot)
-                core.schedule_soon()
-        elif executors.ahead != core.cores or not _is_followed(core, run):
-            core.schedule_soon()
-            if not run.suspended:
-                executors.release(run)
-        if ready.inputs:
-            end_reading(core, ready)
+    if not event.error:
+        count_end(core, ready.spec.kind, event.duration_ns)
+    if run.suspended:
+        core.schedule_soon()
+    elif run.more_slots or not follow(core, run):
+        executors.release(run)
+        core.schedule_soon()
+    if ready.inputs:
+        end_reading(core, ready)
     if event.error:
         if ready.mode & REPLICA:
             return  # only a copy: the owner's run decides
         if ready.attempt < max(ready.spec.retries, tries_more(event)):
             claim_own(core, ready, RETRY)
             return
-    else:
-        count_end(core, ready.spec.kind, event.duration_ns)
     core.finish(ready, event.sizes, event.error, event.values, event.failure)
 
 
-def _goes_first(core: NodeCore, ready: Ready) -> bool:
-    """Would a scheduling pass start this task, the first that came, and do nothing else? (It reads nothing.)"""
-    return not (
-        core.queues.dedicated.count
-        or core.queues.shared.heap
-        or core.queues.shared.labelled
-        or core.fetching.staged
-        or core.executors.resumable
-        or core.lengths.has_short
-        or core.objects.pressed
-        or core.queues.doomed
-        or ready.mode
-        or ready.spec.needs is not None
-        or core.now_ns >= core.membership.leased_until_ns
-    )
-
-
-def _is_followed(core: NodeCore, run: Run) -> bool:
-    """Let the next task of the queue take the place of a run that has ended, if each executor has one task at hand
-    beside the one that it runs. A scheduling pass would decide the same, ten times as slowly. False if there is more to
-    decide."""
-    executors, queues, slot = core.executors, core.queues, run.slot
-    inflight, shared = executors.inflight, queues.shared
-    if inflight is None or len(inflight) != core.cores or inflight.get(slot) != 2 or run.suspended:
-        return False
-    fifo = shared.fifo
-    if (
-        not fifo
-        or queues.dedicated.count
-        or shared.heap
-        or shared.labelled
-        or core.fetching.staged
-        or executors.resumable
-        or core.objects.pressed
-        or queues.doomed
-        or core.is_giver
-        or not executors.one_group
-        or executors.groups[0].context is not None
-        or core.now_ns >= core.membership.leased_until_ns
-    ):
-        return False
-    ready = fifo[0]
-    if ready.mode or ready.inputs or ready.spec.needs is not None or ready.spec.kind != run.ready.spec.kind:
-        return False
-    if core.ahead_most(ready.spec.kind) != core.cores:
-        return False
-    start(core, shared.pop_oldest(), slot)
-    return True
-
-
 def tries_more(event: RunEnded) -> int:
-    """How many attempts a task has that ended like this, whatever it asked for."""
+    """The number of attempts that a task has at least if a run of it ended like this."""
     if not event.retry:
         return 0
     return DEATHS_WAITED_MAX if event.waited else CRASHES_MAX
@@ -371,7 +300,7 @@ def fetch_ahead(core: NodeCore) -> None:
 @handles(Pressure)
 def on_pressure(core: NodeCore, event: Pressure) -> None:
     set_pressed(core, event.on)
-    core.end_plain()
+    core.close_lane()
     core.schedule_soon()
     if event.on:
         for queue in (core.queues.dedicated, core.queues.shared):

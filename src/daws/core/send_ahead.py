@@ -1,28 +1,23 @@
-"""Short tasks that are sent ahead: they wait at the executors themselves, which then never wait for this node."""
+"""Short tasks that are sent ahead: they wait at the executors themselves, so that no executor waits for this node."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from heapq import heapify, heapreplace
-from itertools import compress, islice
 from typing import TYPE_CHECKING
 
-from daws.core.effects import RECALL, RecallRun, SetTimer, StartRun, StartRuns
+from daws.core.effects import RECALL, RecallRun, SetTimer
 from daws.core.empty import EMPTY
 from daws.core.events import RunRecalled
 from daws.core.executors import Run, start
 from daws.core.fetching import put_back
 from daws.core.handlers import fires, handles
-from daws.core.objects import are_small, missing_inputs, pin
-from daws.core.placement import next_queue
-from daws.core.queues import is_doomed
+from daws.core.objects import missing_inputs, pin
+from daws.core.queues import is_doomed, next_queue
 from daws.model.task import SUSPECT, Ready
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
-MANY = 8
-"""The number of tasks sent ahead from which it pays to look whether all of them are alike."""
 BAG_FACTOR = 4
 """How many times more tasks may wait at an executor if they are started together and only new tasks of their kind are
 queued. The fixed cost of a batch still shows then. In a graph, though, other tasks would hear later of what these have
@@ -37,10 +32,6 @@ def send_ahead(core: NodeCore) -> None:
     if not core.executors.one_group or core.executors.groups[0].context is not None:
         return
     slots: list[tuple[int, int]] | None = None
-    if core.queues.shared.fifo and not (core.queues.dedicated.count or core.queues.shared.heap or core.queues.doomed):
-        slots = _slots_to_queue_at(core)
-        if slots:
-            _send_plain_ahead(core, slots)
     while True:
         queue = next_queue(core)
         ready = queue.peek() if queue.count else None
@@ -51,7 +42,7 @@ def send_ahead(core: NodeCore) -> None:
         if ready.inputs and missing_inputs(core, ready):
             return
         if slots is None:
-            slots = _slots_to_queue_at(core)
+            slots = slots_to_queue_at(core)
         if not slots:
             return  # all that run here are long: who is idle elsewhere may have it
         queue.pop_head()
@@ -59,10 +50,15 @@ def send_ahead(core: NodeCore) -> None:
             continue
         if core.objects.copies:
             pin(core, ready)
-        sent, slot = slots[0]
-        heapreplace(slots, (sent + 1, slot))
-        core.executors.send(slot, sent + 1)
-        start(core, ready, slot)
+        send_to_first(core, slots, ready)
+
+
+def send_to_first(core: NodeCore, slots: list[tuple[int, int]], ready: Ready) -> None:
+    """Send a task to the executor that has the fewest."""
+    sent, slot = slots[0]
+    heapreplace(slots, (sent + 1, slot))
+    core.executors.send(slot, sent + 1)
+    start(core, ready, slot)
 
 
 def ahead_most(core: NodeCore, kind: int, of_bag: bool = False) -> int:
@@ -87,82 +83,7 @@ def ahead_most(core: NodeCore, kind: int, of_bag: bool = False) -> int:
     return min(most, cores * min(seen[0], count_max))
 
 
-def _send_plain_ahead(core: NodeCore, slots: list[tuple[int, int]]) -> None:
-    """`send_ahead` for tasks of one kind that read nothing large and came one after the other: most of them, where it
-    matters."""
-    shared, out = core.queues.shared, core.out
-    fifo = shared.fifo
-    assert fifo
-    kind = fifo[0].spec.kind
-    most = ahead_most(core, kind, shared.alike is not None)
-    if not most:
-        return
-    inflight, sent_count = core.executors.queues(), 0
-    count = min(most - core.executors.ahead, len(fifo))
-    if count >= MANY and (shared.alike is not None or _are_alike(islice(fifo, count), kind)):
-        some = shared.cut_oldest(count)
-        numbers = core.executors.take_tokens(count)
-        dealt = _dealt(slots, count, inflight)
-        core.executors.add_all(some, map(Run, numbers, some, dealt))
-        if not core.config.starts_together:
-            out.extend(map(StartRun, numbers, dealt, some))
-        elif dealt.count(dealt[0]) == count:
-            out.append(StartRuns([*numbers], dealt[0], some))
-        else:
-            for slot in dict.fromkeys(dealt):
-                mine = [one == slot for one in dealt]
-                out.append(StartRuns([*compress(numbers, mine)], slot, [*compress(some, mine)]))
-        sent_count, count = count, 0
-    for _ in range(count):
-        ready = fifo[0]
-        spec = ready.spec
-        if ready.mode or spec.needs is not None or spec.kind != kind:
-            break
-        if ready.inputs and not are_small(ready.inputs):
-            break
-        sent, slot = slots[0]
-        inflight[slot] = sent = sent + 1
-        heapreplace(slots, (sent, slot))
-        sent_count += 1
-        out.append(StartRun(core.executors.add_run(shared.pop_oldest(), slot), slot, ready))
-    core.executors.count_sent(sent_count)
-
-
-def _are_alike(tasks: Iterable[Ready], kind: int) -> bool:
-    """Are all of this kind, do they make one object each, and is there nothing else to say about them?"""
-    for ready in tasks:
-        spec = ready.spec
-        if ready.mode or ready.inputs or spec.needs is not None or spec.kind != kind or spec.timeout_ns:
-            return False
-        if len(spec.outputs) != 1:
-            return False
-    return True
-
-
-def _dealt(slots: list[tuple[int, int]], count: int, inflight: dict[int, int]) -> list[int]:
-    """The executors of so many tasks, each of which goes to the one that has the fewest by then. `slots` and `inflight`
-    are brought up to date."""
-    dealt: list[int] = []
-    while len(dealt) < count:
-        slots.sort()
-        level = slots[0][0]
-        turn = [slot for sent, slot in slots if sent == level]
-        left = count - len(dealt)
-        rounds = left // len(turn)
-        if len(turn) < len(slots):
-            rounds = min(rounds, slots[len(turn)][0] - level)
-        if not rounds:  # the last ones, which are not enough for all
-            rounds, turn = 1, turn[:left]
-        dealt += turn * rounds
-        slots[: len(turn)] = [(level + rounds, slot) for slot in turn]
-    slots.sort()
-    sent_to = {slot: sent for sent, slot in slots}
-    for slot in dict.fromkeys(dealt):
-        inflight[slot] = sent_to[slot]
-    return dealt
-
-
-def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
+def slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
     """A heap of (number of runs that were sent to the executor, executor). It leaves out executors that run a task that
     is wide, suspect or not known to be short: such a run is the only one of its executor."""
     inflight, kinds, short_ns = core.executors.inflight or EMPTY, core.lengths.kinds, core.config.short_ns
@@ -180,8 +101,8 @@ def _slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
 
 
 def recall_soon(core: NodeCore) -> None:
-    """An executor has nothing to do while others have tasks waiting behind what they run, which may take long for once.
-    Mostly it does not, and asking for tasks costs more than a short one takes: ask only after a while."""
+    """An executor is idle while tasks wait at others behind runs, which may be unusually long. Mostly they are not, and
+    a recall costs more than a short task takes. Therefore tasks are recalled only after a while."""
     if not core.config.recall_ns:
         recall_ahead(core)
     elif not core.executors.recall_armed:
@@ -191,7 +112,7 @@ def recall_soon(core: NodeCore) -> None:
 
 @fires(RECALL)
 def recall_now(core: NodeCore) -> None:
-    """If it is still so."""
+    """Recall runs if an executor is still idle."""
     core.executors.arm_recall(False)
     waiting = core.queues.dedicated.count or core.queues.shared.count or core.fetching.staged
     if core.executors.inflight and core.executors.plain_free and not waiting:
@@ -199,9 +120,9 @@ def recall_now(core: NodeCore) -> None:
 
 
 def recall_ahead(core: NodeCore, kept: int = 2) -> None:
-    """Ask for half of what waits at executors back, the last first. (One in `kept` stays, and what runs.)"""
+    """Recall half of the runs that wait at executors, the last ones. Of `kept` runs one stays, and the first always."""
     assert core.executors.inflight is not None
-    behind: dict[int, list[Run]] = {slot: [] for slot in core.executors.inflight}
+    behind: dict[int, list[Run]] = {slot: [] for slot in sorted(core.executors.inflight)}
     for run in core.executors.running.values():
         if run.slot in behind and not run.suspended:
             behind[run.slot].append(run)

@@ -209,7 +209,6 @@ def on_run_waits(core: NodeCore, event: RunWaits) -> None:
     if run is None or run.number != event.run or run.suspended:
         return
     run.suspend()
-    core.end_plain()
     core.recall_behind(run)
     core.executors.release(run)
     core.schedule_soon()

@@ -31,13 +31,12 @@ from daws.core.store_calls import hope
 from daws.core.transfer import give_task, offer
 from daws.core.tuning import set_tt, stay_calm
 from daws.model.context import Context
-from daws.model.task import REPLICA, NodeId
+from daws.model.task import NOBODY, REPLICA, NodeId
 from daws.wire.messages import COPY, GIVEN, LEAVES, STOLEN, LoadQuery, LoadReply, StealDenied, StealRequest
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
-NOBODY: NodeId = -1
 NO_ROUND = -1
 """A value of `stealing_since_ns`: this node asks nobody for work."""
 NO_NEWS: tuple[NodeId, int, int] = (NOBODY, 0, -(1 << 62))
@@ -200,7 +199,7 @@ def on_load_reply(core: NodeCore, message: LoadReply) -> None:
             chosen = core.strategy.balance.pick(core, [(rich, riches)])
             core.search.rich = (NOBODY, 0, -RUMOUR_NS)  # whatever comes of it, it is old news then
     if giving:
-        core.search.stealing_since_ns = -1
+        core.search.stealing_since_ns = NO_ROUND
         if chosen == NOBODY or not give(core, chosen):
             round_failed(core)
         else:
@@ -265,7 +264,7 @@ def give(core: NodeCore, receiver: NodeId) -> bool:
 
 def round_succeeded(core: NodeCore) -> None:
     core.search.probe = None
-    core.search.stealing_since_ns = -1
+    core.search.stealing_since_ns = NO_ROUND
     core.search.idle_since_ns = core.now_ns
     core.search.failed_steals = 0
     core.search.poll_ns, core.search.neighbour_count = core.strategy.balance.after_success(core)
@@ -274,7 +273,7 @@ def round_succeeded(core: NodeCore) -> None:
 def round_failed(core: NodeCore) -> None:
     """Nothing was found: wait, and let the strategy draw its conclusions."""
     core.search.probe = None
-    core.search.stealing_since_ns = -1
+    core.search.stealing_since_ns = NO_ROUND
     core.search.failed_steals += 1
     core.search.failed_steals_total += 1
     strategy = core.strategy

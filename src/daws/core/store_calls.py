@@ -152,7 +152,7 @@ def _look_later(core: NodeCore) -> None:
 
 @fires(COMMIT)
 def look_at_held(core: NodeCore) -> None:
-    """The step sends rows that are due; those that were held back only lately are looked at again."""
+    """Set the timer again for rows that are not due yet. The step sends those that are."""
     store = core.store
     store.commit_armed = False
     if store.rows is not None and core.now_ns < store.held_until_ns:
@@ -160,7 +160,7 @@ def look_at_held(core: NodeCore) -> None:
 
 
 def ask_later(core: NodeCore, row: Row) -> None:
-    """The record that this row is about is not in the store yet: ask again soon."""
+    """Send a row again soon, because the record that it is about is not in the store yet."""
     store = core.store
     if store.unknown is None:
         store.unknown = []
@@ -174,7 +174,7 @@ def ask_later(core: NodeCore, row: Row) -> None:
 
 @fires(ASK_AGAIN)
 def ask_unknown_again(core: NodeCore) -> None:
-    """Rows about tasks that were not in the store yet."""
+    """Send again the rows about tasks that were not in the store yet."""
     rows, core.store.unknown = core.store.unknown or (), None
     for row in rows:
         ask(core, row.task, row)
@@ -274,7 +274,7 @@ def forget_call(core: NodeCore, token: int) -> None:
 
 
 def shrink_calls(core: NodeCore) -> None:
-    """An emptied table keeps its size, which idle nodes do without."""
+    """Free the table of calls if it is empty: an emptied dictionary keeps its size."""
     if not core.store.calls:
         core.store.calls = {}
 
@@ -312,7 +312,7 @@ def on_call_fine(core: NodeCore, event: CallFine) -> None:
 
 
 def hope(core: NodeCore) -> bool:
-    """Does a call that is under way, or leaves with this step, perhaps bring work? A commit may make tasks ready."""
+    """May the answer to a call that was sent, or leaves with this step, bring work? A commit may make tasks ready."""
     store = core.store
     if store.hoping == NO_CALL and store.urgent:
         store.hoping = THIS_STEP
@@ -320,7 +320,7 @@ def hope(core: NodeCore) -> bool:
 
 
 def hope_ends(core: NodeCore, token: int) -> None:
-    """The answer is here. If it brought no work, the scheduling pass looks for it elsewhere."""
+    """Note that the answer has come. If it brought no work, the scheduling pass looks for work elsewhere."""
     if core.store.hoping == token:
         core.store.hoping = NO_CALL
         if core.executors.plain_free or not core.executors.one_group:
@@ -328,15 +328,15 @@ def hope_ends(core: NodeCore, token: int) -> None:
 
 
 def forget_hope(core: NodeCore, old_token: int) -> None:
-    """Give up hope, on each tick, for an answer that got lost. (Calls up to the old token had been sent by the tick
-    before.)"""
+    """Stop waiting, on each tick, for an answer that got lost. Calls up to the old token were sent before the last
+    tick."""
     if core.store.hoping != NO_CALL and core.store.hoping <= old_token:
         core.store.hoping = NO_CALL
         core.schedule_soon()
 
 
 def restart(core: NodeCore, reason: str) -> None:
-    """This incarnation is struck: begin anew, unless it was about to leave anyway."""
+    """Begin anew, because this incarnation was struck. A node that is about to leave ends instead."""
     if core.phase != Phase.RESTARTING:
         core.enter(Phase.RESTARTING)
         core.out.append(Restart(reason) if core.leaving is None else Left(core.leaving.last_words(reason)))

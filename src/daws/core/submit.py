@@ -18,7 +18,7 @@ from daws.core.store_calls import answers, ask, ask_all, ask_later
 from daws.core.transfer import had_before
 from daws.model.task import CLIENT, FIRST_SPAWNED_ID, Ready
 from daws.wire.messages import LetGo, NewTasks, PlainTasks, SubmissionTaken
-from daws.wire.store import CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld
+from daws.wire.store import ALL_READ, CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld
 
 if TYPE_CHECKING:
     from daws.core.node import NodeCore
@@ -98,7 +98,7 @@ def on_release_answer(core: NodeCore, row: Release, answer: AnswerType) -> None:
         _unhold(core, row.task, answer.readers)
     elif not answer.readers and not ends(core, row.task):
         # They were dropped here when nobody had to hear of it: by then nobody held them. The store is to know.
-        ask(core, row.task, Release(row.task, -1, answer.attempt))
+        ask(core, row.task, Release(row.task, ALL_READ, answer.attempt))
 
 
 def _unhold(core: NodeCore, task: int, unheard: tuple[int, ...]) -> None:

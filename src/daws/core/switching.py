@@ -25,8 +25,7 @@ def on_new_strategy(core: NodeCore, event: NewStrategy) -> None:
     forget_others(core)
     core.go_by(core.read_strategy(event.text), core.tuning.stall_since)
     begin_period(core)
-    if not core.one_kind:
-        core.end_plain()
+    core.close_lane()
     core.search.end_round()  # one under the old strategy asked for something else
     waiting = [*core.queues.dedicated.oldest_first(), *core.queues.shared.oldest_first()]
     core.queues.forget_all()

@@ -27,6 +27,9 @@ BATCHES_MAX = 1024
 """The number of hand-outs that are remembered, in case one of them comes twice."""
 GIVEN_UP_MAX = 10_000
 
+NO_MOVE = -1
+"""Comes before all moves."""
+
 # Reasons of a claim beside those of offers.
 BACK = -1  # a lender takes back what nobody claimed
 REMADE = -2  # the task is to be made again and belongs to nobody yet

@@ -17,7 +17,7 @@ from daws.core.places import places
 from daws.core.replicas import timer_fired, validate_later
 from daws.core.store_calls import answers, ask
 from daws.model.states import FINAL, REMAKING
-from daws.model.task import FIRST_SPAWNED_ID, REPLICA
+from daws.model.task import FIRST_SPAWNED_ID, NOBODY, REPLICA
 from daws.wire.store import DONE, AnswerType, Inspect, OwnedBy, Owners, Story
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def on_inspect_answer(core: NodeCore, row: Inspect, answer: AnswerType) -> None:
     """Has this task ended without our having been told? (As a reader, a remake that nobody claimed is none.)"""
     story = answer if isinstance(answer, Story) else None
     ended = answer == DONE or (story is not None and story.state in FINAL)
-    if ended or (story is not None and story.state == REMAKING and story.owner == -1):
+    if ended or (story is not None and story.state == REMAKING and story.owner == NOBODY):
         release_for(core, row.task)
     if answer == DONE and row.task in core.objects.made and row.task < FIRST_SPAWNED_ID:
         drop_held(core, row.task)

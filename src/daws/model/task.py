@@ -16,6 +16,10 @@ old one (owner, place, lease) can never be mistaken for facts about the new one.
 NODE_INDEX_MASK = (1 << 32) - 1
 CLIENT: NodeId = -1
 """The address of the client; it serves objects that were put in from outside when no node has them."""
+NOBODY: NodeId = -1
+"""No node: the owner of a task that belongs to nobody yet, the home of a task that has none."""
+NO_TASK = -1
+"""No task: the producer of an object that came from outside, the parent of a cancel that no parent has caused."""
 
 INLINE_BYTES = 4096
 """Objects up to this size travel inside records and are never fetched."""
@@ -31,7 +35,7 @@ FROM_OUTSIDE = -2
 """The kind of a task that stands for an object that a client has put in: it was done when it came, and never runs."""
 
 Input = tuple[int, int, int, tuple[int, ...], bytes]
-"""One object a task reads: (object id, size in bytes, producing task or -1, places that have it, its value).
+"""One object a task reads: (object id, size in bytes, producing task or NO_TASK, places that have it, its value).
 
 The value is there if the object is small enough to travel inside records. Simulations have none."""
 
@@ -70,7 +74,7 @@ class TaskSpec(Struct, frozen=True, array_like=True, gc=False):
     needs: Needs | None = None
     priority: int = 0
     rank: int = 0
-    home: int = -1
+    home: NodeId = NOBODY
     leaf: bool = False  # no task waits for it and none ever will, so its end need not be told at once
     payload: bytes = b""  # input of the worker that runs it (its arguments); simulations have none
     retries: int = 0  # the number of times that it may be tried again after a failure

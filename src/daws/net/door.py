@@ -1,10 +1,10 @@
-"""Two ways to a link: `dial` an address, or `serve` the peers that connect.
+"""Two ways to a link: `dial` an address, or open a `Door` for the peers that connect.
 
 All of it happens on the event loop; `daws.net.stream` has the same for threads.
 """
 
 import asyncio
-from asyncio import AbstractEventLoop, Task
+from asyncio import Task
 from collections.abc import Callable
 from socket import socket
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ from daws.net.listening import (
     ListeningSocket,
     check_keys,
     reaching,
-    turned_away,
+    refusal_of,
 )
 
 FAREWELL_S = 5.0
@@ -67,24 +67,16 @@ async def dial(
     return link
 
 
-async def serve(bind: str, keys: Keys | None, hello: Hello, accepted: Callable[[Link[Any]], None]) -> "Door":
-    """Listen at an address.
+class Door:
+    """Listens on the event loop. `address` is where peers find it.
 
     `accepted` is called with each link whose handshake succeeded. It must call the link's `begin` at once, or close the
-    link. A peer that fails the handshake gets a line in the log. Raise UsageError or UnavailableError if this process
-    cannot listen there.
+    link. A peer that fails the handshake gets a line in the log.
     """
-    return Door(asyncio.get_running_loop(), ListeningSocket(bind, keys), hello, accepted)
 
-
-class Door:
-    """A listening socket on the event loop. `address` is where peers find it."""
-
-    def __init__(
-        self, loop: AbstractEventLoop, listener: ListeningSocket, hello: Hello, accepted: Callable[[Link[Any]], None]
-    ) -> None:
+    def __init__(self, listener: ListeningSocket, hello: Hello, accepted: Callable[[Link[Any]], None]) -> None:
         self.address = listener.address
-        self._loop = loop
+        self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._fd = listener.sock.fileno()
         self._hello = hello
@@ -92,7 +84,7 @@ class Door:
         self._strangers: set[Task[None]] = set()
         self._rest: asyncio.TimerHandle | None = None
         listener.sock.setblocking(False)
-        loop.add_reader(self._fd, self._on_knock)
+        self._loop.add_reader(self._fd, self._on_knock)
 
     def close(self) -> None:
         """Stop listening. Links that exist stay open."""
@@ -114,7 +106,7 @@ class Door:
             return
         if len(self._strangers) >= STRANGERS_MAX:
             sock.close()
-            COMPLAINTS.warn(turned_away(name, PeerError(TOO_MANY)))
+            COMPLAINTS.warn(refusal_of(name, PeerError(TOO_MANY)))
             return
         task = self._loop.create_task(self._welcome(sock, name))
         self._strangers.add(task)
@@ -150,7 +142,7 @@ class Door:
                 await link.ready
         except (OSError, PeerError) as error:
             link.abort()
-            COMPLAINTS.warn(turned_away(name, error))
+            COMPLAINTS.warn(refusal_of(name, error))
         except BaseException:
             link.abort()
             raise

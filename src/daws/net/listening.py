@@ -32,8 +32,22 @@ class ListeningSocket:
 
     def __init__(self, bind: str, keys: Keys | None) -> None:
         """Raise UsageError or UnavailableError if this process cannot listen there."""
-        self.context = None if keys is None or isinstance(parse_address(bind), Unix) else keys.server
-        self.sock = listen(bind, keys)
+        where = parse_address(bind)
+        check_keys(where, keys)
+        self.context = None if keys is None or isinstance(where, Unix) else keys.server
+        family = AF_UNIX if isinstance(where, Unix) else AF_INET6 if ":" in where.host else AF_INET
+        self.sock = socket(family, SOCK_STREAM)
+        try:
+            if isinstance(where, Tcp):
+                self.sock.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+            self.sock.bind(where.path if isinstance(where, Unix) else tuple(where))
+            self.sock.listen(BACKLOG)
+        except OSError as error:
+            self.sock.close()
+            raise UnavailableError(f"cannot listen at {bind}: {error.strerror}", retry=False) from error
+        except BaseException:
+            self.sock.close()
+            raise
         name = self.sock.getsockname()
         self.address = str(Tcp(name[0], name[1])) if isinstance(name, tuple) else str(name)
 
@@ -61,7 +75,7 @@ class ListeningSocket:
                 os.unlink(self.address)
 
 
-def turned_away(name: str, why: Exception) -> str:
+def refusal_of(name: str, why: Exception) -> str:
     """A line for the log about a peer that was not let in."""
     return f"{name} was refused: {reason_of(why)}"
 
@@ -81,30 +95,6 @@ def reaching(address: str, abort: Callable[[], object]) -> Iterator[None]:
     except BaseException:
         abort()
         raise
-
-
-def listen(bind: str, keys: Keys | None) -> socket:
-    where = parse_address(bind)
-    check_keys(where, keys)
-    if isinstance(where, Tcp):
-        family = AF_INET6 if ":" in where.host else AF_INET
-    else:
-        family = AF_UNIX
-    sock = socket(family, SOCK_STREAM)
-    try:
-        if isinstance(where, Tcp):
-            sock.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-            sock.bind(tuple(where))
-        else:
-            sock.bind(where.path)
-        sock.listen(BACKLOG)
-    except OSError as error:
-        sock.close()
-        raise UnavailableError(f"cannot listen at {bind}: {error.strerror}", retry=False) from error
-    except BaseException:
-        sock.close()
-        raise
-    return sock
 
 
 def check_keys(where: Tcp | Unix, keys: Keys | None) -> None:

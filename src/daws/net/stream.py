@@ -27,7 +27,7 @@ from daws.net.listening import (
     ListeningSocket,
     check_keys,
     reaching,
-    turned_away,
+    refusal_of,
 )
 
 CHUNK_BYTES = 1 << 20
@@ -85,15 +85,15 @@ class StreamDoor:
     The connection is closed when `serve` returns, or when it raises OSError or PeerError because of the peer.
     """
 
-    def __init__(self, bind: str, keys: Keys | None, hello: Hello, serve: Callable[[socket, Hello], None]) -> None:
+    def __init__(self, listener: ListeningSocket, hello: Hello, serve: Callable[[socket, Hello], None]) -> None:
         self._hello = hello
         self._serve = serve
         self._lock = Lock()
         self._visitors: set[socket] = set()
         self._stranger_count = 0
         self._is_closed = False
-        self._listener = ListeningSocket(bind, keys)
-        self.address = self._listener.address
+        self._listener = listener
+        self.address = listener.address
         Thread(target=self._accept, name="daws-streams", daemon=True).start()
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class StreamDoor:
                 self._let_in(sock)
             except (OSError, PeerError) as error:
                 sock.close()
-                COMPLAINTS.warn(turned_away(name, error))
+                COMPLAINTS.warn(refusal_of(name, error))
             else:
                 Thread(target=self._welcome, args=(sock, name), name="daws-stream", daemon=True).start()
 
@@ -143,7 +143,7 @@ class StreamDoor:
                 try:
                     peer = self._introduced(sock)
                 except (OSError, PeerError) as error:
-                    why = turned_away(name, error)
+                    why = refusal_of(name, error)
                 else:
                     why = self._attend(sock, peer, name)
         finally:

@@ -9,7 +9,7 @@ from itertools import repeat
 from msgspec import Struct
 
 from daws.model.context import Context, Wish
-from daws.model.task import NodeId, Ready, TaskSpec
+from daws.model.task import NOBODY, NodeId, Ready, TaskSpec
 from daws.wire.columns import each
 from daws.wire.store import Submit
 
@@ -36,12 +36,12 @@ class LoadQuery(Message, frozen=True):
 class LoadReply(Message, frozen=True):
     """The load of a node. `stealable` tasks may leave; `load` is the number of all that wait or run, or LEAVES.
 
-    `rich` is a node that had `riches` tasks to steal when the sender last heard of it (-1: it knows none).
+    `rich` is a node that had `riches` tasks to steal when the sender last heard of it (NOBODY: it knows none).
     """
 
     stealable: int
     load: int
-    rich: NodeId = -1
+    rich: NodeId = NOBODY
     riches: int = 0
 
 
@@ -123,8 +123,13 @@ class Awake(Message, frozen=True):
     key: int
 
 
+NO_ANSWER = -1
+"""The key of a StopOrder that may get lost."""
+
+
 class StopOrder(Message, frozen=True):
-    """An order to stop all runs of `task` up to `attempt`: it was cancelled, failed, or another run won."""
+    """An order to stop all runs of `task` up to `attempt`: it was cancelled, failed, or another run won. Answered by
+    StopDone with the same `key`, unless that is NO_ANSWER."""
 
     task: int
     key: int

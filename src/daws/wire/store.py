@@ -12,7 +12,7 @@ from daws.model.session import SESSION_BITS as SESSION_BITS
 from daws.model.session import HeldTask as HeldTask
 from daws.model.session import SessionEntry as SessionEntry
 from daws.model.session import session_of as session_of
-from daws.model.task import Input, NodeId, Ready, TaskSpec
+from daws.model.task import NO_TASK, NOBODY, Input, NodeId, Ready, TaskSpec
 from daws.wire.membership import MEMBERSHIP_SHARD as MEMBERSHIP_SHARD
 from daws.wire.membership import TO_END as TO_END
 from daws.wire.membership import TO_SWEEP as TO_SWEEP
@@ -35,6 +35,8 @@ from daws.wire.membership import Watch as Watch
 
 SHARD_BLOCK_BITS = 6
 CLIENT_HOLDER = 0
+ALL_READ = -1
+"""The holder in a Release when all tasks that read the objects have finished."""
 HELD = -1
 """A reader of an object that is no task: the client."""
 LOG_END = -1
@@ -70,7 +72,7 @@ class Create(Row, frozen=True):
     parents: tuple[int, ...] = ()
     children: tuple[int, ...] = ()
     inputs: tuple[Input, ...] = ()
-    owner: NodeId = -1
+    owner: NodeId = NOBODY
     guarded: bool = False
     held: bool = False
 
@@ -209,7 +211,7 @@ class Cancel(Row, frozen=True):
     task: int
     node: NodeId
     error: str = ""
-    parent: int = -1
+    parent: int = NO_TASK
     intent: int = 0
 
 
@@ -222,10 +224,10 @@ class Retain(Row, frozen=True):
 
 class Release(Row, frozen=True):
     """A holder lets go (`holder`), or all children have finished and the bytes that `attempt` made are gone (`holder` =
-    -1). Bytes that a later attempt has made are not meant."""
+    ALL_READ). Bytes that a later attempt has made are not meant."""
 
     task: int
-    holder: int = -1
+    holder: int = ALL_READ
     attempt: int = 0
 
 
@@ -294,7 +296,7 @@ class Buried(Row, frozen=True):
     """Every shard was taken over: nobody has to look at this dead incarnation again. `node` has heard what it got."""
 
     dead: NodeId
-    node: NodeId = -1
+    node: NodeId = NOBODY
 
 
 class ReadLog(Row, frozen=True):
@@ -445,7 +447,7 @@ class Story(Answer, frozen=True):
     ended: bool = False
     kind: int = 0
     failure: bytes = b""
-    cause: int = -1
+    cause: int = NO_TASK
 
 
 class HeldTasks(Answer, frozen=True):

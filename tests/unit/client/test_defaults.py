@@ -31,13 +31,8 @@ def test_a_number_of_workers_must_be_one(monkeypatch, text):
 def test_each_cluster_has_files_of_its_own(monkeypatch):
     for name in (defaults.TRACE, defaults.EXPORT, defaults.PLOT):
         monkeypatch.delenv(name, raising=False)
-    assert (
-        not defaults.asks_for_files()
-        and defaults.default_file(defaults.EXPORT) is None
-        and defaults.default_file(defaults.PLOT) is None
-    )
+    assert defaults.default_file(defaults.EXPORT) is None and defaults.default_file(defaults.PLOT) is None
     monkeypatch.setenv("DAWS_EXPORT", "out/graph.json.gz")
-    assert defaults.asks_for_files()
     assert defaults.default_file(defaults.EXPORT) != (second := defaults.default_file(defaults.EXPORT))
     assert second is not None and second.startswith("out/graph-") and second.endswith(".json.gz")
 

@@ -85,7 +85,7 @@ def test_it_does_not_go_on_for_ever():
             node.give(fetched(8, 1))
             lacks(node, node.expect(StartRun, task=1), 8)
         [row] = node.expect(CallStore).rows
-        assert isinstance(row, Finish) and f"object 8 damaged on node 0, {LACKS_MAX} times" in row.error
+        assert isinstance(row, Finish) and f"object 8 damaged or missing on node 0, {LACKS_MAX} times" in row.error
         assert not node.core.objects.lacked
 
 

@@ -29,7 +29,7 @@ def test_a_single_child_starts_at_once_beside_the_object_it_reads():
     with Driver("flds", members=1, cores=2) as node:
         committed(node, ready(2, object_at(1, 0)), busy=1)
         node.expect(StartRun, task=2)
-        assert node.core.objects.moved_bytes == 0 and not node.core.plain
+        assert node.core.objects.moved_bytes == 0
 
 
 def test_of_several_children_the_first_in_order_starts():

@@ -6,7 +6,7 @@ import pytest
 
 from daws.core.effects import CallStore, EffectType, FetchAgain, Restart, StartRun, StopRun
 from daws.core.events import PlaceUnknown, RunEnded, Started, StoreAnswered
-from daws.core.lease import NO_VERSION
+from daws.core.membership import NO_VERSION
 from daws.core.node import SECOND_NS, NodeConfig, NodeCore
 from daws.model.cluster import Members
 from daws.model.states import READY

@@ -463,7 +463,7 @@ def test_a_task_that_takes_the_place_of_another_is_the_one_that_a_scheduling_pas
     seed: int, monkeypatch: pytest.MonkeyPatch
 ):
     short_way = starts_of(seed)
-    monkeypatch.setattr(schedule, "_is_followed", lambda core, run: False)
+    monkeypatch.setattr(schedule, "follow", lambda core, run: False)
     assert starts_of(seed) == short_way
 
 

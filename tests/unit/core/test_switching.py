@@ -112,7 +112,7 @@ def test_all_that_strategies_tune_begins_anew():
     node.switch("matrix:period=10")
     assert core.tuning.adapt_at == 12
     node.switch("adage")
-    assert (core.is_giver, core.one_kind, core.plain) == (True, False, False)
+    assert (core.is_giver, core.one_kind) == (True, False)
     node.switch("mlb")
     assert (core.is_giver, core.one_kind) == (False, True)
 

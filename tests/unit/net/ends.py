@@ -8,10 +8,11 @@ from typing import Any
 import uvloop
 from msgspec import msgpack
 
-from daws.net.door import Door, dial, serve
+from daws.net.door import Door, dial
 from daws.net.handshake import Hello
 from daws.net.keys import Keys
 from daws.net.link import Link
+from daws.net.listening import ListeningSocket
 
 DECODER: "msgpack.Decoder[list[bytes]]" = msgpack.Decoder(list[bytes])
 NODE = Hello("lab", "node", 1)
@@ -63,7 +64,7 @@ class World:
         self.door: Door
 
     async def __aenter__(self) -> "World":
-        self.door = await serve(self.bind, self.node_keys, NODE, self.inside.accept)
+        self.door = Door(ListeningSocket(self.bind, self.node_keys), NODE, self.inside.accept)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -17,9 +17,9 @@ from daws.model.errors import ClusterError, UnavailableError
 from daws.net import door as door_module
 from daws.net import stream as stream_module
 from daws.net.complaints import LINES_MAX
-from daws.net.door import serve
 from daws.net.handshake import Hello
 from daws.net.keys import Keys
+from daws.net.listening import ListeningSocket
 from daws.net.stream import StreamDoor, connect
 from tests.unit.net import attacks
 from tests.unit.net.attacks import Attack, careless, greeting, noise, recorded, says, secured
@@ -137,7 +137,7 @@ def besiege_threads(bind: str, cluster: Path, attack: Attack, says: str, log: Lo
         served.append(peer)
         sock.sendall(b"yes")
 
-    door = StreamDoor(bind, Keys(cluster, "node") if has_keys else None, NODE, serve_)
+    door = StreamDoor(ListeningSocket(bind, Keys(cluster, "node") if has_keys else None), NODE, serve_)
     try:
         attack(door.address)
         log.await_line()
@@ -296,7 +296,7 @@ def test_only_those_who_may_be_anywhere(cluster: Path, tmp_path: Path):
 
     async def refused(bind: str) -> str:
         with pytest.raises(Exception) as error:
-            await serve(bind, None, NODE, End().accept)
+            ListeningSocket(bind, None)
         return str(error.value)
 
     async def main() -> None:
@@ -306,8 +306,8 @@ def test_only_those_who_may_be_anywhere(cluster: Path, tmp_path: Path):
         assert f"chmod 700 {tmp_path}" in await refused(f"{tmp_path}/socket")
         assert "No such file" in await refused(f"{tmp_path}/nowhere/socket")
         with pytest.raises(ClusterError, match="a client's key cannot be used to listen"):
-            await serve("127.0.0.1:0", Keys(cluster, "client"), NODE, End().accept)
+            ListeningSocket("127.0.0.1:0", Keys(cluster, "client"))
         with pytest.raises(UnavailableError, match=r"cannot listen at 203\.0\.113\.1:0"):
-            await serve("203.0.113.1:0", Keys(cluster, "node"), NODE, End().accept)
+            ListeningSocket("203.0.113.1:0", Keys(cluster, "node"))
 
     run(main())

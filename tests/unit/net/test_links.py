@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from daws.net import links as links_module
-from daws.net.door import Door, dial, serve
+from daws.net.door import Door, dial
 from daws.net.handshake import Hello
 from daws.net.keys import Keys
 from daws.net.links import Links
+from daws.net.listening import ListeningSocket
 from tests.unit.net.ends import DECODER, WAIT_S, End, run
 
 
@@ -36,7 +37,7 @@ class Peer:
         return Hello("lab", "node", self.number)
 
     async def open(self, bind: str) -> "Peer":
-        self.door = await serve(bind, self.keys, self.hello, self.links.adopt)
+        self.door = Door(ListeningSocket(bind, self.keys), self.hello, self.links.adopt)
         self.book[self.number] = self.door.address
         return self
 
@@ -218,7 +219,7 @@ def test_a_peer_that_never_says_goodbye_is_cut_off(folder: Path, monkeypatch):
 
     async def main() -> None:
         end = End()
-        mute = await serve(f"{folder}/2", None, Hello("lab", "node", 2), end.accept)
+        mute = Door(ListeningSocket(f"{folder}/2", None), Hello("lab", "node", 2), end.accept)
         one = await Peer(1, {2: mute.address}, idle_s=0.01).open(f"{folder}/1")
         one.links.send(2, b"a")
         await end.until(lambda: end.heard)

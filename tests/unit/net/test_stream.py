@@ -14,6 +14,7 @@ from daws.model.errors import PeerError, UnavailableError, UsageError
 from daws.net import stream
 from daws.net.handshake import OBJECTS, Hello
 from daws.net.keys import Keys
+from daws.net.listening import ListeningSocket
 from daws.net.stream import StreamDoor, connect, receive_exactly, receive_into, send_file
 
 NODE = Hello("lab", "node", 1, OBJECTS)
@@ -32,7 +33,7 @@ def opened(request: pytest.FixtureRequest, cluster: Path, tmp_path: Path) -> Ite
 
     def open_(serve: Callable[[socket, Hello], None]) -> Callable[..., socket]:
         bind = "127.0.0.1:0" if is_tls else f"{tmp_path}/socket"
-        door = StreamDoor(bind, Keys(cluster, "node") if is_tls else None, NODE, serve)
+        door = StreamDoor(ListeningSocket(bind, Keys(cluster, "node") if is_tls else None), NODE, serve)
         doors.append(door)
         keys = Keys(cluster, "client") if is_tls else None
         return lambda hello=CLIENT, **more: connect(door.address, keys, hello, **more)
@@ -122,7 +123,7 @@ def test_who_is_inside_when_the_door_is_closed_is_sent_away(cluster: Path):
             assert receive_exactly(sock, 1) is None
         left.set()
 
-    door = StreamDoor("127.0.0.1:0", Keys(cluster, "node"), NODE, serve)
+    door = StreamDoor(ListeningSocket("127.0.0.1:0", Keys(cluster, "node")), NODE, serve)
     with connect(door.address, Keys(cluster, "client"), CLIENT) as sock:
         assert isinstance(sock, ssl.SSLSocket) and sock.version() == "TLSv1.3"
         assert entered.wait(30)

@@ -16,7 +16,7 @@ from daws.data.files import ObjectFiles
 from daws.model.errors import NoSpaceError, UnavailableError
 from daws.net import stream
 from daws.net.handshake import OBJECTS, Hello
-from daws.net.listening import listen
+from daws.net.listening import ListeningSocket
 from daws.net.stream import StreamDoor
 from daws.runtime import objects
 from daws.runtime.objects import ObjectGiver, ObjectSource
@@ -50,7 +50,7 @@ def files_in(folder: Path) -> ObjectFiles:
 def there(tmp_path: Path) -> Iterator[ObjectGiver]:
     tmp_path.chmod(0o700)
     giver = ObjectGiver(files_in(tmp_path / "there"))
-    door = StreamDoor(str(tmp_path / "socket"), None, HELLO, lambda sock, peer: giver.serve(sock))
+    door = StreamDoor(ListeningSocket(str(tmp_path / "socket"), None), HELLO, lambda sock, peer: giver.serve(sock))
     yield giver
     door.close()
 
@@ -113,7 +113,7 @@ def test_files_that_commands_made_keep_their_modes(there: ObjectGiver, source: O
 
 def test_a_mode_that_cannot_be_is_not_believed(tmp_path: Path):
     tmp_path.chmod(0o700)
-    with listen(str(tmp_path / "socket"), None) as door:
+    with ListeningSocket(str(tmp_path / "socket"), None).sock as door:
         source = ObjectSource(lambda: connect_rudely(str(tmp_path / "socket")))
         fetching = Thread(target=source.fetch, args=([1], here := files_in(tmp_path / "here")))
         fetching.start()
@@ -130,7 +130,7 @@ def test_a_source_that_is_gone_has_nothing(tmp_path: Path):
     tmp_path.chmod(0o700)
     here = files_in(tmp_path / "here")
     assert ObjectSource(lambda: connect(str(tmp_path / "nobody"))).fetch([1], here) == []
-    sock = listen(str(tmp_path / "rude"), None)
+    sock = ListeningSocket(str(tmp_path / "rude"), None).sock
 
     def serve() -> None:
         for answer in (b"", b"\x05\0\0\0\0\0\0\0abc"):  # gone at once, and in the middle of an object

@@ -130,6 +130,7 @@ class NodeHost:
             while True:
                 ended = await self._live()
                 if ended != STRUCK or self.is_leaving:  # it may have been told to leave while that life was closed
+                    log.info("the node has %s", "left in good order" if ended == LEFT else "stopped")
                     return ended
                 log.warning("node %s was declared dead, and begins anew", self.node)
         finally:
@@ -141,6 +142,7 @@ class NodeHost:
     def leave(self, within_s: float) -> None:
         """Leave in good order, and be gone after so many seconds in any case."""
         self.is_leaving = True
+        log.info("the node leaves within %g s", within_s)
         if self._life is None:
             self.stop()
             return

@@ -17,10 +17,11 @@ from daws.model.errors import ClusterError, PeerError, UnavailableError
 from daws.model.task import NodeId
 from daws.net.address import LOOPBACK, Tcp, host_towards, parse_address
 from daws.net.config import EMBEDDED, ClusterConfig, shown
-from daws.net.door import Door, dial, serve
+from daws.net.door import Door, dial
 from daws.net.handshake import MESSAGES, OBJECTS, Hello
 from daws.net.keys import Keys, check_time
 from daws.net.link import Link
+from daws.net.listening import ListeningSocket
 from daws.net.stream import StreamDoor, connect
 from daws.runtime.objects import ObjectGiver
 
@@ -100,13 +101,7 @@ class Reach:
         return await dial(address, self.keys, self.hello(), decoder, received, lost)
 
     async def serve(self, bind: str, accepted: Callable[[Link[Any]], None], node: NodeId = 0) -> Door:
-        for one in self._binds(bind):
-            try:
-                return await serve(one, self.keys, self.hello(node), accepted)
-            except UnavailableError as error:
-                if one == bind or getattr(error.__cause__, "errno", None) != EADDRINUSE:
-                    raise
-        raise self._no_port(bind)
+        return Door(self._listen(bind), self.hello(node), accepted)
 
     def is_final(self, error: UnavailableError, was_connected: bool) -> bool:
         """Whether no retry can help to reach the store.
@@ -136,27 +131,23 @@ class Reach:
 
     def serve_streams(self, bind: str, giver: ObjectGiver, node: NodeId) -> StreamDoor:
         """Each on a thread of its own."""
-        for one in self._binds(bind):
-            try:
-                return StreamDoor(one, self.keys, self.hello(node, OBJECTS), lambda sock, peer: giver.serve(sock))
-            except UnavailableError as error:
-                if one == bind or getattr(error.__cause__, "errno", None) != EADDRINUSE:
-                    raise
-        raise self._no_port(bind)
+        return StreamDoor(self._listen(bind), self.hello(node, OBJECTS), lambda sock, peer: giver.serve(sock))
 
-    def _binds(self, bind: str) -> list[str]:
-        """The addresses at which a node may listen, the first one that is free. Any port is `node_ports` if there are
-        some."""
+    def _listen(self, bind: str) -> ListeningSocket:
+        """Listen at an address, at the first free one of `node_ports` if it has no port and there are such ports."""
         where = parse_address(bind)
-        if isinstance(where, Tcp) and not where.port and self.config.node_ports[1]:
-            return [*self.config.binds(where.host)]
-        return [bind]
-
-    def _no_port(self, bind: str) -> UnavailableError:
+        if not (isinstance(where, Tcp) and not where.port and self.config.node_ports[1]):
+            return ListeningSocket(bind, self.keys)
+        for one in self.config.binds(where.host):
+            try:
+                return ListeningSocket(one, self.keys)
+            except UnavailableError as error:
+                if getattr(error.__cause__, "errno", None) != EADDRINUSE:
+                    raise
         first, last = self.config.node_ports
-        host = bind.rpartition(":")[0]
-        return UnavailableError(
-            f"no port from {first} to {last} is free at {host}: a node needs two; widen node_ports in cluster.toml",
+        raise UnavailableError(
+            f"no port from {first} to {last} is free at {bind.rpartition(':')[0]}: a node needs two; "
+            "widen node_ports in cluster.toml",
             False,
         )
 
