@@ -171,7 +171,7 @@ class SessionTruth:
                 self.fail(f"function {task} was in the store, and is gone before anybody said that it is not needed")
 
     def is_durable(self, task: int) -> bool:
-        """Whether the end of a task survives a restart of the store. What a store may forget can be told before."""
+        """Whether the end of a task survives a restart of the store. A store that forgets tells ends before that."""
         return self._forgets or bool(self.kernel.checker.known.has_ended(task))
 
     def _begin_anew(self, session: int) -> None:

@@ -1,8 +1,8 @@
 """Sessions: users who submit task by task, with clients that are killed, detach and come back: the third million seeds.
 
 Nodes, messages and the store fail as in the other worlds, and links of the client besides. In the fourth million users
-do more of what live clients do: they put in functions and objects, hear of ends before they ask, and leave the end of a
-session to sweepers.
+do more of what live clients do. They put in functions and objects, and hear of ends before they ask. Sweepers end their
+sessions.
 """
 
 from msgspec.structs import replace
