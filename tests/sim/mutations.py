@@ -611,8 +611,8 @@ MUTANTS = (
     ),
     Mutant(
         "a task ends before what it has created is safe", 11, "core/spawn.py",
-        "        when_safe(core, partial(_is_safe, core, seedling.run))\n",
-        "        _is_safe(core, seedling.run)\n",
+        "        when_safe(core, partial(_is_safe, core, run))\n",
+        "        _is_safe(core, run)\n",
         where=("grown",),
     ),
     Mutant(

@@ -5,7 +5,7 @@ from msgspec import Struct
 from daws.model.cluster import Members
 from daws.model.task import TaskSpec, Transfer
 from daws.wire.messages import MessageType
-from daws.wire.store import AnswerType
+from daws.wire.store import AnswerType, Submit
 
 NEVER_NS = 1 << 62
 
@@ -75,13 +75,15 @@ class RunRecalled(Event, frozen=True):
 class RunSpawned(Event, frozen=True):
     """A running task creates tasks; their ids follow from its own id, its attempt and their number.
 
-    If they are `held`, the run may ask for what they make: it stays until the run has ended.
+    If they are `held`, the run may ask for what they make: it stays until the run has ended. `functions` are brought in
+    for these tasks (`function_row`).
     """
 
     task: int
     run: int
     tasks: tuple[tuple[TaskSpec, tuple[int, ...]], ...]
     held: bool = False
+    functions: tuple[Submit, ...] = ()
 
 
 class RunWaits(Event, frozen=True):

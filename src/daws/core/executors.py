@@ -27,7 +27,7 @@ class Run(Struct, gc=False):
     recalled: bool = False  # it was sent ahead and asked for again
     spawned: int = 0
     holds: bool = False  # they are its own, and it may ask for what they have made
-    growing: int = 0  # spawned tasks that are not yet safely in the store
+    growing: int = 0  # spawned tasks, and functions for them, that are not yet safely in the store
     outcome: Any = None  # the RunEnded that waits for them
 
     def spawn(self, count: int) -> None:
@@ -35,8 +35,12 @@ class Run(Struct, gc=False):
         self.spawned += count
         self.growing += count
 
+    def bring_in(self, count: int) -> None:
+        """Note that the run has brought in so many functions, which are on their way to the store."""
+        self.growing += count
+
     def established(self) -> bool:
-        """Note that one of these tasks is safe in the store. True if it was the last."""
+        """Note that one of these tasks (or functions) is safe in the store. True if it was the last."""
         self.growing -= 1
         return not self.growing
 

@@ -176,6 +176,7 @@ def _growing(core: NodeCore) -> list[str]:
     if core.keeping is not None:
         return []  # those that are created and not safe yet count as well
     pending = Counter(seedling.run.number for (_, waits), seedling in core.spawning.growing.items() if not waits)
+    pending.update(run.number for runs in core.spawning.brought.values() for run in runs)
     return [
         f"task {task} waits for {run.growing} tasks to be created, {pending[run.number]} are on their way"
         for task, run in core.executors.running.items()

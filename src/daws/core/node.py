@@ -271,6 +271,7 @@ class NodeCore:
     slots_to_queue_at = send_ahead.slots_to_queue_at
     send_ahead = send_ahead.send_ahead
     hear_of_end = spawn.hear_of_end
+    on_function_answer = spawn.on_function_answer
     tell_child = spawn.tell_child
     wait_again = spawn.wait_again
     forget_lost_round = steal.forget_lost_round

@@ -22,16 +22,25 @@ if TYPE_CHECKING:
 
 
 class Spawning:
-    """Tasks that runs of this node create."""
+    """Tasks that runs of this node create, and functions that they bring in."""
 
-    __slots__ = ("growing", "outliving")
+    __slots__ = ("brought", "growing", "outliving")
 
     def __init__(self) -> None:
         # By task and by whether the task waits: those on their way through the store. If the store has forgotten
         # things, a task may be created that waits already.
         self.growing: dict[tuple[int, bool], Any] = {}
+        # By function that is on its way to the store: the runs that have brought it in.
+        self.brought: dict[int, list[Run]] = {}
         # By task: the run that created it and has ended, and those of its tasks that have not.
         self.outliving: dict[int, tuple[Run, set[int]]] = {}
+
+    def bring_in(self, function: int, run: Run) -> None:
+        self.brought.setdefault(function, []).append(run)
+
+    def brought_in(self, function: int) -> list[Run]:
+        """The runs that have waited until the store has this function."""
+        return self.brought.pop(function, [])
 
 
 NO_SPAWNING = shared_part(Spawning())

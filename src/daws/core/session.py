@@ -218,7 +218,7 @@ class SessionCore:
             self.ask_once(task, Locate(task))
         may_find = self._has_begun_to_close and not self._hands_over
         if may_find and not (self._unclosed or self._is_forgotten or self.finding.is_under_way):
-            self.finding.begin(self, _on_left, False)
+            self.finding.begin(self, _on_left, False, True)
 
     def _repeat_hand_outs(self, now_ns: int, after_ns: int) -> None:
         lost = self.hand_outs.repeat(now_ns, after_ns, self._config.lease_ns, self.members, self.out)
@@ -317,14 +317,18 @@ class SessionCore:
         if shard in self._unclosed:
             self._unclosed.discard(shard)
             if not self._unclosed:
-                self.finding.begin(self, _on_left, False)
+                self.finding.begin(self, _on_left, False, True)
 
     def end(self, tasks: list[HeldTask]) -> None:
-        """Cancel what has not ended, let go of what is held. When nothing is left, forget the session."""
+        """Cancel what has not ended, let go of what is held. When nothing is left, forget the session. Its functions
+        stay until all tasks have ended that its runs have created."""
         unfinished = [one.task for one in tasks if one.state not in FINAL]
         held = [one for one in tasks if one.state in FINAL and (one.held or one.task not in self._released)]
         for task in unfinished:
             self.cancels.want(task)
+        if self.finding.spawned:
+            self._release([one for one in held if one.listed])
+            return
         if not self._may_drop_functions and any(not one.listed for one in held):
             held = [one for one in held if one.listed]
             if not (unfinished or held or self.letting_go or self.calls.writes):

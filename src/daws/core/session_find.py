@@ -19,7 +19,7 @@ Found = Callable[["SessionCore", list[HeldTask], int], None]
 class Finding:
     """A search through all shards; a new one replaces the one before."""
 
-    __slots__ = ("_found", "_left", "_next", "_session", "_tasks")
+    __slots__ = ("_found", "_left", "_next", "_session", "_spawned", "_tasks", "spawned")
 
     def __init__(self) -> None:
         self._session = 0
@@ -27,6 +27,8 @@ class Finding:
         self._tasks: list[HeldTask] = []
         self._next = 0
         self._found: Found | None = None
+        self._spawned = False
+        self.spawned = 0  # tasks that runs have created and that have not ended, if these were looked for
 
     @property
     def is_under_way(self) -> bool:
@@ -36,7 +38,9 @@ class Finding:
         """Nothing was found in this shard yet."""
         return self._left.get(shard) == 0
 
-    def begin(self, core: "SessionCore", found: Found, reads_logs: bool) -> None:
+    def begin(self, core: "SessionCore", found: Found, reads_logs: bool, spawned: bool = False) -> None:
+        """Begin a search; `spawned`: also for what the runs of the session have created."""
+        self._spawned, self.spawned = spawned, 0
         self._session = core.session
         self._left = dict.fromkeys(range(core.shard_count), 0)
         self._tasks = []
@@ -45,12 +49,12 @@ class Finding:
         for shard in self._left:
             if reads_logs:
                 core.calls.ask(shard, ReadLog(LOG_END))
-            core.calls.ask(shard, FindHeld(core.session))
+            core.calls.ask(shard, FindHeld(core.session, spawned=spawned))
 
     def begin_anew(self, core: "SessionCore", shard: int) -> None:
         """Another server answers for a shard: what was found there may be lost."""
         if self._left and self._found is not None:
-            self.begin(core, self._found, False)
+            self.begin(core, self._found, False, self._spawned)
 
     def on_found(self, core: "SessionCore", shard: int, row: FindHeld, answer: AnswerType) -> None:
         if not isinstance(answer, HeldTasks) or row.session != self._session or self._left.get(shard) != row.start:
@@ -64,8 +68,9 @@ class Finding:
                 core.writing.complete(core, submit)
         if answer.more:
             self._left[shard] = answer.tasks[-1].task + 1
-            core.calls.ask(shard, FindHeld(row.session, self._left[shard]))
+            core.calls.ask(shard, FindHeld(row.session, self._left[shard], spawned=self._spawned))
             return
         del self._left[shard]
+        self.spawned += answer.spawned
         if not self._left and self._found is not None:
             self._found(core, self._tasks, self._next)

@@ -4,6 +4,9 @@ A new task is written with an edge to itself, then registered with each parent, 
 Thus it cannot start before all its parents know of it, and every step can be repeated. Before all that its spawner's
 record lists it: if the attempt that spawned it never commits, it is cancelled. Waiting for tasks works the same way,
 with the waiting task in the place of the new one.
+
+Functions that a run brings in for its tasks go to the store before these tasks. The run may end when the functions are
+as safe as the tasks, because a node that gets such a task asks the store for its function.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from daws.wire.store import (
     Resume,
     Satisfy,
     Spawn,
+    Submit,
     Suspend,
 )
 
@@ -65,6 +69,12 @@ def on_run_spawned(core: NodeCore, event: RunSpawned) -> None:
     run = core.executors.running.get(event.task)
     if run is None or run.number != event.run:
         return
+    for row in event.functions:
+        own_spawning(core).bring_in(row.spec.id, run)
+        ask(core, row.spec.id, row)
+    run.bring_in(len(event.functions))
+    if not event.tasks:
+        return
     attempt = run.ready.attempt
     names = []
     for number, (spec, parents) in enumerate(event.tasks, run.spawned):
@@ -74,6 +84,17 @@ def on_run_spawned(core: NodeCore, event: RunSpawned) -> None:
         _seedlings(core)[name, False] = Seedling(spec, parents, run, event.held)
     run.spawn(len(names))
     ask(core, event.task, Spawn(event.task, attempt, core.node, tuple(names)))
+
+
+def on_function_answer(core: NodeCore, row: Submit, answer: AnswerType) -> None:
+    """The store has a function, or (which hardly ever happens) another one with the same number."""
+    for run in core.spawning.brought_in(row.spec.id):
+        if answer == REFUSED:
+            task = run.ready.spec.id
+            core.call_off(task, run.ready.attempt)
+            ask(core, task, Cancel(task, core.node, f"two functions of its session have the number {row.spec.id}"))
+        else:
+            _when_known(core, run)
 
 
 @answers(Spawn)
@@ -173,16 +194,20 @@ def on_open_answer(core: NodeCore, row: Open, answer: AnswerType) -> None:
 
 def _established(core: NodeCore, name: int, waits: bool) -> None:
     seedling = _seedlings(core).pop((name, waits), None)
-    if seedling is None or waits:
-        return
+    if seedling is not None and not waits:
+        _when_known(core, seedling.run)
+
+
+def _when_known(core: NodeCore, run: Run) -> None:
     if core.shard_count == 1:  # a store that forgets this forgets the end of the run with it
-        _is_safe(core, seedling.run)
+        _is_safe(core, run)
     else:
-        when_safe(core, partial(_is_safe, core, seedling.run))
+        when_safe(core, partial(_is_safe, core, run))
 
 
 def _is_safe(core: NodeCore, run: Run) -> None:
-    """One of the tasks that a run has created lives as surely as the run's end will. The run may end when all do."""
+    """One of the tasks that a run has created, or a function, lives as surely as the run's end will. The run may end
+    when all do."""
     if run.growing and run.established():  # else it has outlived them
         _end(core, run)
 

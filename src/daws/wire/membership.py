@@ -96,7 +96,8 @@ class CloseSession(Row, frozen=True):
 
 
 class ForgetSession(Row, frozen=True):
-    """Forget all tasks of a session that have ended and that nobody holds; OK when none is left, else UNDERWAY."""
+    """Forget all tasks of a session that have ended and that nobody holds, with those that its runs have created, and
+    its functions; OK when none is left, else UNDERWAY."""
 
     session: int
 

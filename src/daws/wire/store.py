@@ -5,14 +5,17 @@ nothing sends it again. A row touches one record (`Clear`, `Lease`, `TakeOver`, 
 of a task's).
 """
 
+from hashlib import blake2b
+
 from msgspec import Struct, field
 
 from daws.model.session import NO_SESSION as NO_SESSION
 from daws.model.session import SESSION_BITS as SESSION_BITS
 from daws.model.session import HeldTask as HeldTask
 from daws.model.session import SessionEntry as SessionEntry
+from daws.model.session import owner_of as owner_of
 from daws.model.session import session_of as session_of
-from daws.model.task import NO_TASK, NOBODY, Input, NodeId, Ready, TaskSpec
+from daws.model.task import FROM_OUTSIDE, NO_TASK, NOBODY, Input, NodeId, Ready, TaskSpec
 from daws.wire.membership import MEMBERSHIP_SHARD as MEMBERSHIP_SHARD
 from daws.wire.membership import TO_END as TO_END
 from daws.wire.membership import TO_SWEEP as TO_SWEEP
@@ -89,6 +92,14 @@ class Submit(Row, frozen=True):
     parents: tuple[int, ...]
     node: NodeId
     outputs: tuple[Input, ...] = ()
+
+
+def function_row(function: int, pickled: bytes) -> Submit:
+    """The row that brings in a function for a run (`brought_id`): it is done, is held by its session, and has no place.
+    Answered by OK, as the run waits for it; another function with the same number is REFUSED."""
+    digest = blake2b(pickled, digest_size=16).digest()
+    spec = TaskSpec(function, FROM_OUTSIDE, outputs=(function,), payload=digest)
+    return Submit(spec, (), NOBODY, ((function, len(pickled), function, (), pickled),))
 
 
 class Finish(Row, frozen=True):
@@ -315,11 +326,14 @@ class TrimLog(Row, frozen=True):
 
 
 class FindHeld(Row, frozen=True):
-    """What has a session in this shard, from task `start` on? Answered by HeldTasks, after a long search."""
+    """What has a session in this shard, from task `start` on? Answered by HeldTasks, after a long search. `spawned`:
+    also what its runs have created. Of that, functions and tasks that have ended are listed as long as they are held,
+    and those that have not ended are counted."""
 
     session: int
     start: int = 0
     limit: int = 10_000
+    spawned: bool = False
 
 
 class Committed(Answer, frozen=True):
@@ -459,6 +473,7 @@ class HeldTasks(Answer, frozen=True):
     ready: tuple[tuple[NodeId, Ready], ...] = ()
     unfinished: tuple[Submit, ...] = ()
     more: bool = False
+    spawned: int = 0  # tasks that runs have created and that have not ended
 
 
 LogRow = int | tuple[int, int, str, tuple[int, ...]]

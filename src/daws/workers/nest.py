@@ -16,13 +16,9 @@ from typing import Any, Protocol
 from daws.data.functions import dumps_function, name_of
 from daws.data.tags import leveled, named, rooted
 from daws.model.errors import ClosedError, UsageError
-from daws.model.session import session_of
+from daws.model.session import brought_id, session_of
 from daws.wire.worker import Asks, ChildEnd, Dropped, Execute, ReportType, Seed, Spawned, Taught, WaitReport
 from daws.workers.running import Runner
-
-FIRST_TAUGHT = 1 << 60
-"""The first number of functions that runs bring in; those of clients are counted from zero. The numbers are digests:
-they need no coordination, and the same function with the same root always gets the same number."""
 
 
 class Discarded(BaseException):
@@ -113,10 +109,10 @@ class RunNest:
             pickled = sys.modules["daws.data.revisions"].own.passed_on(pickled)
         if order is not None:
             pickled = leveled(self._host.runner.levels_of(order.function), pickled)
-        digest = blake2b(rooted(root, tag + pickled), digest_size=7).digest()
-        number = FIRST_TAUGHT | int.from_bytes(digest, "little")
+        brought = rooted(root, tag + named(name_of(function), pickled))
+        number = brought_id(session_of(root), blake2b(brought, digest_size=8).digest())
         if number not in self._host.taught:
-            self._host.say(self._hand, Taught(number, rooted(root, tag + named(name_of(function), pickled))))
+            self._host.say(self._hand, Taught(number, brought))
             self._host.taught.add(number)
         return number
 

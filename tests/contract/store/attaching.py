@@ -1,9 +1,10 @@
 """Sessions: who uses them, for how long, and what they have."""
 
+from daws.model.session import brought_id
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import READY, WAITING
-from daws.model.task import FROM_OUTSIDE, Ready, TaskSpec
+from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE, Ready, TaskSpec
 from daws.wire.store import (
     CANCELLED,
     CLIENT_HOLDER,
@@ -17,6 +18,7 @@ from daws.wire.store import (
     UNDERWAY,
     AnswerType,
     AttachSession,
+    Available,
     Cancel,
     Clear,
     CloseSession,
@@ -28,6 +30,7 @@ from daws.wire.store import (
     HeldTasks,
     Inspect,
     ListSessions,
+    Locate,
     Log,
     ReadLog,
     Release,
@@ -37,9 +40,12 @@ from daws.wire.store import (
     SessionList,
     Stopped,
     Submit,
+    function_row,
 )
 from tests.contract.store.desk import ANN, Contract, Desk, made
 
+CREATED = FIRST_SPAWNED_ID | 64 << 6
+BROUGHT = brought_id(1, b"digest")
 ONE, TWO, BROOM = b"one", b"two", b"broom"
 FIRST = 1 << SESSION_BITS
 FAR = FIRST + 64
@@ -233,3 +239,51 @@ class AttachingContract(Contract):
         assert desk(ReadLog(0, 100, 1)) == Log(5, [FIRST, FIRST + 2, (FIRST + 1, STATE_CANCELLED, "", ())])
         assert desk(ReadLog(2, 2, 1)) == Log(4, [FIRST + 2])
         assert desk(ReadLog(LOG_END)) == Log(5, [])
+
+    # -- what runs of a session have created -------------------------------------------------------------
+
+    def test_functions_that_runs_bring_in_are_kept_once(self, desk: Desk):
+        row = function_row(BROUGHT, b"pickled")
+        assert desk(row) == OK
+        assert desk(function_row(BROUGHT, b"another")) == REFUSED
+        assert desk(Locate(BROUGHT)) == Available(((BROUGHT, 7, BROUGHT, (), b"pickled"),))
+        assert desk(Release(BROUGHT)) == REFUSED, "the session holds it"
+
+    def test_what_runs_have_created_is_found_when_it_is_asked_for(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        submit(desk, FIRST)
+        desk(function_row(BROUGHT, b"pickled"))
+        desk(function_row(brought_id(2, b"other"), b"of another session"))
+        for task, kind, held in ((CREATED, BROUGHT, True), (CREATED + 1, FIRST + 9, False), (CREATED + 2, 5, False)):
+            desk(Create(TaskSpec(task, kind, outputs=(task,)), owner=ANN, held=held))
+        assert desk(FindHeld(1)).tasks == (HeldTask(FIRST, 1, READY, True, True),)  # type: ignore[union-attr]
+        found = desk(FindHeld(1, spawned=True))
+        assert isinstance(found, HeldTasks) and (found.next, found.spawned) == (FIRST + 1, 2)
+        function = HeldTask(BROUGHT, 1, STATE_DONE, True, False)
+        assert found.tasks == (HeldTask(FIRST, 1, READY, True, True), function)
+        for task in (CREATED, CREATED + 1):
+            desk.done(task, ANN, 0, made(task, task, ANN))
+        found = desk(FindHeld(1, FIRST + 1, 1, spawned=True))
+        assert isinstance(found, HeldTasks) and found.spawned == 0 and found.more
+        assert found.tasks == (HeldTask(CREATED, 1, STATE_DONE, True, False),), "a run has died and holds it"
+        assert desk(FindHeld(1, CREATED + 1, 1, spawned=True)) == HeldTasks(FIRST + 1, (function,))
+
+    def test_what_runs_have_created_is_forgotten_with_the_session(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        other = brought_id(2, b"other")
+        desk(function_row(BROUGHT, b"pickled"))
+        desk(function_row(other, b"of another session"))
+        desk(Create(TaskSpec(CREATED, BROUGHT, outputs=(CREATED,)), owner=ANN))
+        desk(CloseSession(1))
+        desk(Create(TaskSpec(CREATED + 1, BROUGHT), owner=ANN))
+        assert desk.state(CREATED + 1) == READY, "the tasks of a session may create others after its client has gone"
+        assert desk(ForgetSession(1)) == UNDERWAY
+        desk.done(CREATED, ANN, 0, made(CREATED, CREATED, ANN))
+        desk.done(CREATED + 1)
+        assert desk(ForgetSession(1)) == UNDERWAY, "its function is held"
+        desk.once(Release(BROUGHT, CLIENT_HOLDER))
+        assert desk(ForgetSession(1)) == OK
+        assert [desk(Inspect(task)) for task in (BROUGHT, CREATED, CREATED + 1)] == [DONE] * 3
+        assert desk(FindHeld(1, spawned=True)) == HeldTasks(FIRST)
+        assert desk.state(other) == STATE_DONE
+        assert desk(function_row(BROUGHT, b"pickled")) == DONE, "a copy of the row that comes late"

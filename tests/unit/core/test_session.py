@@ -26,8 +26,9 @@ from daws.core.session_events import (
     TasksSubmitted,
 )
 from daws.model.cluster import Members
+from daws.model.session import brought_id
 from daws.model.states import CANCELLED, DONE, FAILED, READY, WAITING
-from daws.model.task import AGAIN, FROM_OUTSIDE, SUSPECT, TaskSpec
+from daws.model.task import AGAIN, FIRST_SPAWNED_ID, FROM_OUTSIDE, SUSPECT, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.testing import members_of
@@ -39,6 +40,7 @@ from daws.wire.store import (
     UNDERWAY,
     UNKNOWN,
     Cancel,
+    Create,
     Finish,
     Inspect,
     Open,
@@ -48,6 +50,7 @@ from daws.wire.store import (
     Story,
     Submit,
     TrimLog,
+    function_row,
 )
 
 MEMBERS = members_of(2)
@@ -471,3 +474,31 @@ def test_ends_that_were_dropped_from_the_log_are_asked_for():
     harness.finish(BASE + 5)
     assert [end.task for end in ends(harness.tick())] == [BASE + 5], "it had not ended: the log goes on"
     assert [end.error for end in found if end.task == BASE + 2] == ["bad"]
+
+
+@pytest.mark.parametrize("size", [7, 100_000])
+def test_a_session_that_ends_waits_for_tasks_that_its_runs_have_left_behind(size: int):
+    harness = Harness()
+    harness.submit(BASE)
+    function = brought_id(1, b"digest")
+    created = FIRST_SPAWNED_ID | 77
+    node = harness.finish(BASE)
+    rows = [function_row(function, bytes(size)), Create(TaskSpec(created, function), owner=node)]
+    harness.store.apply(0, rows, harness.now_ns)
+    found = harness.step(CloseAsked(False)) + harness.tick(3)
+    assert not sent(CancelOrder, found), "nobody has asked to cancel it"
+    assert not of(SessionClosed, found) and harness.record(function).held
+    harness.store.apply(0, [Finish(created, 0, node)], harness.now_ns)
+    found = harness.tick(3)
+    assert of(SessionClosed, found) and not harness.store.sessions
+    assert not any(harness.store.shards[0].records.values()), "the function is gone, too"
+
+
+def test_functions_of_runs_are_no_tasks_for_the_next_client():
+    first = Harness(name="mine", kept=True)
+    first.submit(BASE)
+    first.store.apply(0, [function_row(brought_id(1, b"digest"), b"pickled")], 0)
+    first.step(CloseAsked(True))
+    second = Harness(first.store, b"nonce-2", 2 * LEASE_NS, name="mine")
+    (opened,) = of(SessionOpened, second.seen)
+    assert opened.tasks == ((BASE, 1),) and opened.next_task < BASE + 4 * GAP

@@ -7,6 +7,7 @@ from daws.core.events import RunEnded, RunSpawned, RunWaits
 from daws.core.outbox import carry_out
 from daws.core.remake import claim_remake
 from daws.core.schedule import DEATHS_WAITED_MAX
+from daws.model.session import brought_id
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
@@ -37,8 +38,10 @@ from daws.wire.store import (
     Suspend,
     TakeOver,
     Unready,
+    function_row,
 )
 
+FUNCTION = function_row(brought_id(0, b"digest"), b"pickled")
 CHILD = spawned_id(1, 0, 0)
 OTHER = spawned_id(1, 0, 1)
 
@@ -81,6 +84,48 @@ def test_a_child_is_listed_created_and_opened_before_its_spawner_may_end():
         node.answer(call, ready(CHILD))
         node.expect_rows(Finish(1, 0, 0))
         node.expect(StartRun, task=CHILD)
+
+
+def test_a_run_may_end_when_the_store_has_the_functions_of_its_tasks():
+    with Driver("mlb", members=1, cores=2) as node:
+        node.give(Submission(CLIENT, 0, (ready(1), ready(2))))
+        node.expect(SubmissionTaken)
+        runs = [node.expect(StartRun, task=number) for number in (1, 2)]
+        node.give(RunSpawned(1, runs[0].run, (), False, (FUNCTION,)))
+        first = node.expect_rows(FUNCTION)
+        node.give(RunSpawned(2, runs[1].run, (), False, (FUNCTION,)))
+        second = node.expect_rows(FUNCTION)
+        end(node, runs[0], ())
+        assert 1 in node.core.executors.running, "its end has to wait"
+        node.answer(first, OK)
+        node.answer(node.expect_rows(Finish(1, 0, 0)), None)
+        end(node, runs[1], ())
+        node.answer(node.expect_rows(Finish(2, 0, 0)), None)
+        node.answer(second, OK)
+
+
+def test_functions_come_before_the_tasks_that_need_them():
+    with Driver("mlb", members=1, cores=1) as node:
+        node.give(Submission(CLIENT, 0, (ready(1),)))
+        node.expect(SubmissionTaken)
+        run = node.expect(StartRun)
+        node.give(RunSpawned(1, run.run, ((task(-1), ()),), False, (FUNCTION,)))
+        call = node.expect_rows(FUNCTION, Spawn(1, 0, 0, (CHILD,)))
+        end(node, run, ())
+        node.answer(call, OK, OK)
+        node.answer(node.expect_rows(Create(TaskSpec(CHILD, home=0), (), (), (), 0, True)), OK)
+        node.answer(node.expect_rows(Open(CHILD, 0)), ready(CHILD))
+        node.expect_rows(Finish(1, 0, 0))
+        node.expect(StartRun, task=CHILD)
+
+
+def test_two_functions_with_one_number_fail_the_task_that_comes_second():
+    node, store, run = with_store()
+    store.apply(0, [function_row(FUNCTION.spec.id, b"another")], 0)
+    node.give(RunSpawned(1, run.run, (), False, (FUNCTION,)))
+    node.serve(store)
+    node.expect(StopRun, task=1)
+    assert state(store, 1) == STATE_FAILED
 
 
 def test_a_spawner_whose_attempt_is_over_creates_nothing():

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from daws.data.tags import pickle_in, root_of, split
+from daws.model.session import FIRST_BROUGHT_ID
 from daws.wire.worker import (
     STOPPED,
     TIMEOUT,
@@ -26,7 +27,6 @@ from daws.wire.worker import (
     WaitReport,
 )
 from daws.workers.failures import exception_of
-from daws.workers.nest import FIRST_TAUGHT
 from daws.workers.threads import ThreadPool
 from tests.unit.workers import jobs
 from tests.unit.workers.crew import Crew, let_through
@@ -112,7 +112,7 @@ def test_functions_are_brought_in_once_and_by_content(crew: Crew):
     until_it_waits(crew, one)
     until_it_waits(crew, other)
     (taught,) = [report for report in crew.nested if isinstance(report, Taught)]
-    assert taught.function >= FIRST_TAUGHT and pickle.loads(pickle_in(split(taught.pickled)[1])) is jobs.add
+    assert taught.function >= FIRST_BROUGHT_ID and pickle.loads(pickle_in(split(taught.pickled)[1])) is jobs.add
     spawned = [report for report in crew.nested if isinstance(report, Spawned)]
     assert {seed.function for report in spawned for seed in report.tasks} == {taught.function}
     known = crew.give(jobs.submit_itself)

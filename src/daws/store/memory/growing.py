@@ -5,6 +5,7 @@ already says so to a child that registers late. A suspended task keeps its owner
 tasks that it waits for know of it.
 """
 
+from daws.model.session import FIRST_BROUGHT_ID
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
@@ -40,7 +41,7 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
     if not parents:
         state = STATE_DONE if row.outputs else READY
         records[task] = Record(spec, state, row.node, made=row.outputs, held=True)
-        return None
+        return OK if task >= FIRST_BROUGHT_ID else None
     known: list[Input] = []
     left: list[int] = []
     ended: Record | None = None
@@ -94,7 +95,7 @@ def _submitted_before(known: Record | None, row: wire.Submit) -> AnswerType:
         return CANCELLED if known.spec.kind == STILLBORN else REFUSED
     if row.parents and known.state == READY and known.owner == row.node and known.edges is None:
         return ready_of(known, AGAIN)
-    return None
+    return OK if row.spec.id >= FIRST_BROUGHT_ID else None
 
 
 @serves(wire.Register)

@@ -3,6 +3,14 @@
 The list of sessions lives in shard 0. A session's client renews a lease by the store's clock, as nodes do. When the
 lease has expired, another client may attach to a session that is kept; a sweeper ends the others. A shard that was told
 that a session is closed takes no more tasks of it, so late messages of a dead client do no harm.
+
+Runs of a session create tasks, and bring in functions that only these tasks need. Both belong to the session, which
+follows from their numbers alone (`owner_of`): no field of a task or row is spent on it. Tasks that runs have created
+and not waited for may outlive the client of their session, and may create others. A closed shard therefore still takes
+such tasks and functions. The client or sweeper that ends the session waits until all of them have ended
+(`HeldTasks.spawned`). Then it lets go of functions and all else, and has everything forgotten (`ForgetSession`). A
+task can be missed, because shards are searched one after the other. Then its creator has ended between the searches of
+the two shards. The task fails if it needs a function that is gone.
 """
 
 from collections.abc import Iterable
@@ -11,7 +19,7 @@ from msgspec.structs import replace
 
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FINAL, READY, WAITING
-from daws.model.task import AGAIN, FROM_OUTSIDE, NodeId, Ready
+from daws.model.task import AGAIN, FIRST_SPAWNED_ID, FROM_OUTSIDE, NodeId, Ready
 from daws.store.memory.record import Record, has_ended, is_held, ready_of
 from daws.store.memory.references import forget, has_intent
 from daws.store.memory.store import MemoryStore, Shard, serves
@@ -30,7 +38,7 @@ from daws.wire.store import (
     HeldTask,
     SessionEntry,
     Submit,
-    session_of,
+    owner_of,
     shard_of,
 )
 
@@ -114,7 +122,7 @@ def close_session(store: MemoryStore, shard: Shard, row: wire.CloseSession, now_
 def forget_session(store: MemoryStore, shard: Shard, row: wire.ForgetSession, now_ns: int) -> AnswerType:
     left = False
     for task, record in list(shard.records.items()):
-        if record is None or session_of(task) != row.session:
+        if record is None or owner_of(task, record.spec.kind) != row.session:
             continue
         if has_ended(record) and not is_held(record) and not has_intent(shard, task):
             forget(store, shard, task)
@@ -128,27 +136,40 @@ def find_held(store: MemoryStore, shard: Shard, row: wire.FindHeld, now_ns: int)
     mine = [
         (task, record)
         for task, record in shard.records.items()
-        if record is not None and session_of(task) == row.session
+        if record is not None and owner_of(task, record.spec.kind) == row.session
     ]
     return held_tasks(store.shard_count, row, mine)
 
 
 def held_tasks(shard_count: int, row: wire.FindHeld, mine: Iterable[tuple[int, Record]]) -> wire.HeldTasks:
     """The answer to a search that has found these records of a session."""
-    found = sorted(mine, key=lambda one: one[0])
-    next_task = found[-1][0] + 1 if found else row.session << SESSION_BITS
-    found = [one for one in found if one[0] >= row.start]
+    found: list[tuple[int, Record]] = []
+    next_task, spawned = row.session << SESSION_BITS, 0
+    for task, record in sorted(mine, key=lambda one: one[0]):
+        if task < FIRST_SPAWNED_ID:
+            next_task = task + 1
+        elif not row.spawned:
+            continue
+        elif not has_ended(record):
+            spawned += 1
+            continue
+        elif not is_held(record):
+            continue
+        if task >= row.start:
+            found.append((task, record))
     some = found[: row.limit]
     tasks: list[HeldTask] = []
     ready: list[tuple[NodeId, Ready]] = []
     unfinished: list[Submit] = []
     for task, record in some:
         tasks.append(_held_task(task, record))
+        if task >= FIRST_SPAWNED_ID:
+            continue
         if record.state == READY and not record.attempt and record.edges in (None, task):
             ready.append((record.owner, ready_of(record, AGAIN)))
         elif (submit := unfinished_of(task, record, shard_count)) is not None:
             unfinished.append(submit)
-    return wire.HeldTasks(next_task, tuple(tasks), tuple(ready), tuple(unfinished), len(some) < len(found))
+    return wire.HeldTasks(next_task, tuple(tasks), tuple(ready), tuple(unfinished), len(some) < len(found), spawned)
 
 
 def _held_task(task: int, record: Record) -> HeldTask:
@@ -156,7 +177,8 @@ def _held_task(task: int, record: Record) -> HeldTask:
     state = record.state if record.state in FINAL or not has_ended(record) else STATE_DONE
     # Functions lie in the store alone. Other objects from outside are on nodes, or were, if these have died.
     is_function = spec.kind == FROM_OUTSIDE and any(one[4] and not one[3] for one in record.outputs)
-    return HeldTask(task, len(spec.outputs), state, record.held, not (spec.leaf or is_function))
+    listed = task < FIRST_SPAWNED_ID and not (spec.leaf or is_function)
+    return HeldTask(task, len(spec.outputs), state, record.held, listed)
 
 
 def unfinished_of(task: int, record: Record, shard_count: int) -> Submit | None:

@@ -16,7 +16,8 @@ from typing import Any
 from msgspec import Struct
 
 from daws.model.errors import UnavailableError
-from daws.model.task import NodeId
+from daws.model.session import FIRST_BROUGHT_ID
+from daws.model.task import FIRST_SPAWNED_ID, NodeId
 from daws.store.memory.reading import rows_of
 from daws.store.memory.record import Record
 from daws.store.memory.sessions import held_tasks
@@ -167,7 +168,7 @@ class ShardCaller:
                 answers += yield from self._find_held(first)
                 continue
             if isinstance(first, wire.ForgetSession):
-                self._of_session = [*(yield from self._find_records(first.session))]
+                self._of_session = [*(yield from self._find_records(first.session, True))]
             if isinstance(first, wire.TakeOver):
                 before = self.position
                 yield from self._update((Strike(first.dead, first.node),), now_ns, afterwards)
@@ -277,22 +278,29 @@ class ShardCaller:
                 return [wire.OwnedBy(tuple(sorted(found)))]
 
     def _find_held(self, row: wire.FindHeld) -> Script:
-        found = yield from self._find_records(row.session)
+        found = yield from self._find_records(row.session, row.spawned)
         return [held_tasks(self._options.shard_count, row, found.items())]
 
-    def _find_records(self, session: int) -> Script:
-        """The tasks that a session has here. A change during the search may be included or not."""
-        low = session << wire.SESSION_BITS
+    def _find_records(self, session: int, spawned: bool) -> Script:
+        """The tasks that a session has here; `spawned`: with those that runs have created, of which all sessions' have
+        to be looked at. A change during the search may be included or not."""
         found: dict[int, Record] = {}
+        low = session << wire.SESSION_BITS
+        yield from self._find_between(low, low + (1 << wire.SESSION_BITS), session, found)
+        if spawned:
+            yield from self._find_between(FIRST_SPAWNED_ID, 2 * FIRST_BROUGHT_ID, session, found)
+        return found
+
+    def _find_between(self, low: int, high: int, session: int, found: dict[int, Record]) -> Script:
         cursor = b"0"
         while True:
-            cursor, page = yield Range(self.shard, cursor, low, low + (1 << wire.SESSION_BITS))
+            cursor, page = yield Range(self.shard, cursor, low, high)
             for name, cell in zip(page[::2], page[1::2], strict=True):
                 record, _ = cells.unpack(cell)
-                if wire.session_of(int(name)) == session and record is not None:
+                if record is not None and wire.owner_of(int(name), record.spec.kind) == session:
                     found[int(name)] = record
             if cursor == b"0":
-                return found
+                return
 
     def _find_estate(self, node: NodeId) -> Script:
         """Find all tasks that a node would leave behind. It can get no more of them once it was struck, so they are
