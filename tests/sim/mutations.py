@@ -298,8 +298,9 @@ MUTANTS = (
     ),
     Mutant(
         "who leaves does not ask what is still its own", 4, "core/leaving.py",
-        "    elif leaving.shards_left < 0:\n",
-        "    elif leaving.shards_left < 0:\n        _say_farewell(core, _left_behind(core))\n    elif False:\n",
+        "    elif leaving.shards_left == NOT_ASKED:\n",
+        "    elif leaving.shards_left == NOT_ASKED:\n"
+        "        _say_farewell(core, _left_behind(core))\n    elif False:\n",
         where=("leaving",),
     ),
     # -- 5. lost objects --------------------------------------------------------------------------------------------
