@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, structs
 
-from daws.sim.worlds import GROWN, RANGES, SESSIONS, Scenario, draw_scenario
+from daws.sim.worlds import GROWN, LIVE_SESSIONS, RANGES, SESSIONS, Scenario, draw_scenario
 
 ONCE_WRONG = (
     2075, 2943,
@@ -29,7 +29,8 @@ ONCE_WRONG = (
     5388, 5592, 6194, 7389, 7928, 12569, 14445, 14447,
     GROWN + 934, GROWN + 1382, GROWN + 1454, GROWN + 2550, GROWN + 3665, GROWN + 3714, GROWN + 4837, GROWN + 6256,
     GROWN + 35, GROWN + 579, GROWN + 2570, GROWN + 14467, GROWN + 15162,
-    SESSIONS + 2111, SESSIONS + 2127, SESSIONS + 2203, SESSIONS + 2233, SESSIONS + 3112,
+    SESSIONS + 1236, SESSIONS + 2648, SESSIONS + 5406, SESSIONS + 5766, SESSIONS + 6498, SESSIONS + 9395,
+    LIVE_SESSIONS + 21, LIVE_SESSIONS + 32, LIVE_SESSIONS + 189,
 )  # fmt: skip
 """Seeds that brought a bug to light.
 
@@ -37,8 +38,8 @@ The last two of grown graphs showed an error of the simulator. After a failover,
 from a caller that relied on answers which the replica had lost: a Finish that arrived twice, of a node that had died
 (15162), and one that was sent again by a node that had not heard of the failover (14467). The end was kept, and the
 tasks which the run had created in the same shard were lost. A real server refuses such a call, and so does the
-simulated one now (`Servers._is_of_the_past`). SESSIONS + 2233 showed an error of a checker, which did not see that
-objects were dropped.
+simulated one now (`Servers._is_of_the_past`). SESSIONS + 1236 and 9395 showed errors of the checker of sessions, which
+knew no sweepers.
 """
 HURRIED = (GROWN + 634, GROWN + 901)
 """Seeds that brought a bug to light when rows about unknown tasks were sent again after 10 ms."""

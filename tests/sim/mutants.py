@@ -26,7 +26,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from daws.sim.worlds import GROWN, SESSIONS, draw_scenario
+from daws.sim.worlds import GROWN, LIVE_SESSIONS, SESSIONS, draw_scenario
 from tests.sim.faults import Failure, how_to_replay, try_seed
 from tests.sim.many import Ticker, run_all
 from tests.sim.mutations import MUTANTS as OTHER_MUTANTS
@@ -151,7 +151,13 @@ def _kind(seed: int) -> str:
 
 def in_order(mutant: Mutant, count: int, without: Sequence[int] = ()) -> list[int]:
     """The first seeds, those before all others in whose scenarios this mutant is known to show."""
-    first = GROWN if "grown" in mutant.where else SESSIONS if mutant.module.startswith(OF_SESSIONS) else 0
+    kinds = " ".join(mutant.where)
+    if "grown" in mutant.where:
+        first = GROWN
+    elif "live session" in kinds:
+        first = LIVE_SESSIONS
+    else:
+        first = SESSIONS if "session" in kinds or mutant.module.startswith(OF_SESSIONS) else 0
     seeds = [seed for seed in range(first, first + count) if seed not in without]
     return sorted(seeds, key=lambda seed: _kind(seed) not in mutant.where) if mutant.where else seeds
 

@@ -3,12 +3,6 @@
 from tests.sim.mutations import Mutant
 
 SESSION_MUTANTS = (
-    # -- 2. moving is claiming ----------------------------------------------------------------------------------------
-    Mutant(
-        "a hand-out of a client that was replaced is taken however late it comes", 2, "core/claims.py",
-        "    known, tasks = core.transfer.given_up, message.tasks\n",
-        "    known, tasks = {}, message.tasks\n",
-    ),
     # -- 4. death: clients that are gone ------------------------------------------------------------------------------
     Mutant(
         "a client does not renew the lease of its session", 4, "core/session.py",
@@ -47,15 +41,34 @@ SESSION_MUTANTS = (
     ),
     # -- 5. lost objects ----------------------------------------------------------------------------------------------
     Mutant(
-        "a session never ends if what was lost is to be made again", 5, "store/memory/remaking.py",
-        " or wire.session_of(row.task) in shard.closed",
-        "",
+        "objects are written before any node knows that it has them", 5, "core/session_write.py",
+        "            self._announced[task] = False\n            core.hand_outs.put(row)\n            return\n",
+        "            pass\n",
+        where=("live session",),
     ),
     # -- 6. references ------------------------------------------------------------------------------------------------
     Mutant(
         "a task is let go of before those that read it are written", 6, "core/session_write.py",
         "if one not in self.unwritten and not self._needed.get(one)]",
         "if one not in self.unwritten]",
+    ),
+    Mutant(
+        "functions go while they may be needed", 6, "core/session.py",
+        "        self._may_drop_functions = not checks_functions\n",
+        "        self._may_drop_functions = True\n",
+        where=("live session",),
+    ),
+    Mutant(
+        "who hands a session over does not mark it as ending", 6, "core/session.py",
+        "        why = TO_END if self.phase == CLOSING and self._why == TO_USE else self._why\n",
+        "        why = TO_END if self.phase == CLOSING and not self._hands_over else self._why\n",
+        where=("live session",),
+    ),
+    Mutant(
+        "an object whose nodes have died is taken for a function", 6, "store/memory/sessions.py",
+        "any(one[4] and not one[3] for one in record.outputs)",
+        "any(not one[3] for one in record.outputs)",
+        where=("live session, store forgets", "live session"),
     ),
     Mutant(
         "an ended session is not forgotten", 6, "store/memory/sessions.py",
@@ -79,11 +92,6 @@ SESSION_MUTANTS = (
         "                pass\n",
     ),
     Mutant(
-        "a new task may be open before it has what its parents have made", 7, "core/session_write.py",
-        "                growing.made[row.task] = answer.inputs\n",
-        "                core.ask(row.child, Satisfy(row.child, row.task, core.node_for(row.child), answer.inputs))\n",
-    ),
-    Mutant(
         "a new task is opened before all its parents know of it", 7, "core/session_write.py",
         "            growing.left.discard(row.task)\n            if not growing.left:\n",
         "            growing.left.discard(row.task)\n            if True:\n",
@@ -105,11 +113,6 @@ SESSION_MUTANTS = (
         "sent_ns == NOT_SENT",
     ),
     Mutant(
-        "tasks are said to be cancelled when their session was lost", 9, "core/session_write.py",
-        "        if answer == CANCELLED and core.takes_tasks and not core.cancels.wants(task):\n",
-        "        if False:\n",
-    ),
-    Mutant(
         "a session that ends cancels nothing", 9, "core/session.py",
         "        for task in unfinished:\n            self.cancels.want(task)\n",
         "",
@@ -122,8 +125,8 @@ SESSION_MUTANTS = (
     ),
     Mutant(
         "a hand-out is sent once", 10, "core/session_tell.py",
-        "                out.append(Send(node, message))\n\n\nclass Cancels",
-        "                pass\n\n\nclass Cancels",
+        "                out.append(Send(node, message))\n        return lost\n",
+        "                pass\n        return lost\n",
     ),
     Mutant(
         "a doubled answer counts twice", 10, "core/session_calls.py",
@@ -134,11 +137,6 @@ SESSION_MUTANTS = (
         "a task that is done is told without what it has made", 10, "core/session_ends.py",
         "                    self.find(core, task)\n",
         "                    self.over(core, task, state)\n",
-    ),
-    Mutant(
-        "a late answer about the end of a log hides ends", 10, "core/session_ends.py",
-        "            if core.finding.begins_with(shard):",
-        "            if True:",
     ),
     Mutant(
         "a client does not care for commits that were dropped", 10, "core/session_ends.py",
@@ -155,21 +153,17 @@ SESSION_MUTANTS = (
         "        elif self.phase == DETACHING and self._is_written and self.calls.is_safe:\n",
         "        elif self.phase == DETACHING:\n",
     ),
+    Mutant(
+        "an end that was pushed is told once more", 10, "core/session_ends.py",
+        "            if ended(one.task, NOT_PENDING) is None:\n",
+        "            ended(one.task, NOT_PENDING)\n            if True:\n",
+        where=("live session",),
+    ),
     # -- 11. acknowledged is not yet safe -----------------------------------------------------------------------------
     Mutant(
         "a client forgets what was acknowledged", 11, "core/session_calls.py",
         "            self._keep(token, shard, rows, answers)\n",
         "            pass\n",
-    ),
-    Mutant(
-        "a task is given up whose parent is to be written once more", 11, "core/session_write.py",
-        "self._was_sure(row.task, row.child) and row.task not in self.unwritten\n",
-        "self._was_sure(row.task, row.child)\n",
-    ),
-    Mutant(
-        "the end of a lost parent is not known to what is said again", 11, "core/session_write.py",
-        "                self._doom(core, register, refusal)\n",
-        "                self._end_as(core, row.task, core.ends.fate_of(register.task))\n",
     ),
     Mutant(
         "a session is used before it is safe", 11, "core/session.py",
@@ -186,7 +180,18 @@ SESSION_MUTANTS = (
 
 - a closed session gets no more tasks: `AttachingContract`
 - nodes are told again that objects may go: test_what_is_let_go_of_is_told_to_those_who_have_it_until_it_is_gone
-- each end is told once: test_ends_are_read_from_the_log_and_told_once
+- an old hand-out is not taken: test_a_hand_out_that_is_older_than_one_that_came_before_is_not_taken
+- a task is opened with what its parents have made: test_what_parents_have_made_comes_in_the_call_that_opens_a_task
+- a late answer about the end of a log does not count:
+  test_an_answer_about_the_end_of_the_log_that_is_late_hides_no_end
+- a parent that a failover has lost may be written once more:
+  test_a_parent_that_a_failover_has_lost_is_written_once_more…
+- what is said again ends only tasks that need that parent:
+  test_what_is_said_again_after_a_failover_ends_a_task_only_if_it_still_needs_that_parent
+- tasks of a lost session are not said to be cancelled:
+  test_tasks_of_a_session_that_another_client_ends_are_not_said_to_be_cancelled
+- lost objects of a closed session are not made again: `AttachingContract`
+- objects of an ended session go: test_what_the_client_has_put_here_goes_if_its_session_has_ended_meanwhile
 
 Nothing notices yet when one of these is taken out; they need worlds that aim at them:
 

@@ -209,7 +209,7 @@ class SessionCore:
         tick_ns = self._config.tick_ns
         self._tick_at_ns = now_ns + tick_ns
         self.calls.repeat(now_ns, tick_ns, self.out)
-        self.hand_outs.repeat(now_ns, tick_ns, self._config.lease_ns, self.members, self.out)
+        self._repeat_hand_outs(now_ns, tick_ns)
         self._attach()  # the lease of the session
         self.calls.ask_once(MEMBERSHIP_SHARD, Watch(self.members.version))
         self.writing.send_early(self)
@@ -220,9 +220,13 @@ class SessionCore:
         if may_find and not (self._unclosed or self._is_forgotten or self.finding.is_under_way):
             self.finding.begin(self, _on_left, False, True)
 
+    def _repeat_hand_outs(self, now_ns: int, after_ns: int) -> None:
+        lost = self.hand_outs.repeat(now_ns, after_ns, self._config.lease_ns, self.members, self.out)
+        self.writing.on_announced(self, lost)
+
     def _on_reconnected(self, now_ns: int, event: Reconnected) -> None:
         self.calls.repeat(now_ns, 0, self.out)
-        self.hand_outs.repeat(now_ns, 0, self._config.lease_ns, self.members, self.out)
+        self._repeat_hand_outs(now_ns, 0)
 
     # -- the session ---------------------------------------------------------------------------------------------------
 
@@ -375,7 +379,7 @@ class SessionCore:
         self.ends.hear(self, event.ends)
 
     def _on_submission_taken(self, now_ns: int, event: SubmissionTaken) -> None:
-        self.hand_outs.taken(event.batch)
+        self.writing.on_announced(self, self.hand_outs.taken(event.batch))
 
     def _on_cancel_taken(self, now_ns: int, event: CancelTaken) -> None:
         for task in self.cancels.taken(event.batch):

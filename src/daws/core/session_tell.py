@@ -62,18 +62,24 @@ class HandOuts:
         self._under_way[message.batch] = (node, message, now_ns, now_ns)
         out.append(Send(node, message))
 
-    def taken(self, batch: int) -> None:
-        self._under_way.pop(batch, None)
+    def taken(self, batch: int) -> tuple[Submit, ...]:
+        """Answers the objects of which a node has heard."""
+        _, message, _, _ = self._under_way.pop(batch, (0, None, 0, 0))
+        return message.tasks if isinstance(message, NewTasks) else ()
 
-    def repeat(self, now_ns: int, after_ns: int, lease_ns: int, members: Members, out: list[SessionEffect]) -> None:
+    def repeat(
+        self, now_ns: int, after_ns: int, lease_ns: int, members: Members, out: list[SessionEffect]
+    ) -> list[Submit]:
         """Send again what was not taken. A node that is no member is dead, or so new that this client has not heard of
-        it, but not for as long as a lease."""
+        it, but not for as long as a lease. Answers the objects that were on dead nodes."""
+        lost: list[Submit] = []
         for batch, (node, message, first_ns, last_ns) in list(self._under_way.items()):
             if node not in members and now_ns - first_ns > lease_ns:
-                del self._under_way[batch]
+                lost += self.taken(batch)
             elif now_ns - last_ns >= after_ns:
                 self._under_way[batch] = (node, message, first_ns, now_ns)
                 out.append(Send(node, message))
+        return lost
 
 
 class Cancels:

@@ -7,6 +7,7 @@ edge. Every step may be repeated. Rows that come too early, because what they ne
 A task is let go of when all tasks that were submitted to read it are written.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -62,6 +63,7 @@ class Writing:
     """Tasks on their way into the store."""
 
     __slots__ = (
+        "_announced",
         "_causes",
         "_doomed",
         "_doubted",
@@ -77,6 +79,7 @@ class Writing:
     def __init__(self) -> None:
         self.unwritten: dict[int, Submit] = {}
         self._growing: dict[int, _Growing] = {}
+        self._announced: dict[int, bool] = {}  # objects, and whether a node knows that it has them
         self._early: list[Row] = []  # that are to be sent again
         self._needed: dict[int, int] = {}  # tasks, and how many that read them are not written
         self._let_go: dict[int, None] = {}
@@ -151,6 +154,10 @@ class Writing:
                 return
             row = replace(row, node=node)
         self.unwritten[task] = row  # with the node that it was given
+        if row.outputs and task not in self._announced and any(one[3] and not one[4] for one in row.outputs):
+            self._announced[task] = False
+            core.hand_outs.put(row)
+            return
         count = core.shard_count
         home = shard_of(task, count)
         if all(shard_of(parent, count) == home for parent in row.parents):
@@ -160,6 +167,14 @@ class Writing:
         else:
             self._growing[task] = _Growing(row)
             core.ask(task, Create(row.spec, row.parents, guarded=True, held=True))
+
+    def on_announced(self, core: "SessionCore", rows: Sequence[Submit]) -> None:
+        """Write objects that lie on nodes once the first of these knows that it has them: a task that reads them may
+        come there at once."""
+        for row in rows:
+            if self._announced.get(row.spec.id) is False:
+                self._announced[row.spec.id] = True
+                core.ask(row.spec.id, row)
 
     def _written(self, task: int) -> None:
         row = self.unwritten.pop(task, None)
@@ -190,7 +205,10 @@ class Writing:
             return
         self._written(task)
         if row.outputs:
-            core.hand_outs.put(row)
+            if self._announced.pop(task, None) is None:
+                core.hand_outs.put(row)
+            else:
+                self.send_early(core)  # what reads it has waited
         elif isinstance(answer, Ready):
             core.hand_outs.add(row.node, answer)
         elif not row.parents:

@@ -61,6 +61,8 @@ def on_submit_answer(core: NodeCore, row: Submit, answer: AnswerType) -> None:
         accept(core, answer)
     elif answer == UNKNOWN:
         ask_later(core, row)
+    elif answer is not None and row.outputs and row.spec.id in core.objects.made:
+        drop_held(core, row.spec.id)  # it is forgotten already, or its session has ended: the message was late
     elif core.spawning.brought:
         core.on_function_answer(row, answer)
 

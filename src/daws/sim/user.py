@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import Struct
 
-from daws.core.effects import CallStore
+from daws.core import view
+from daws.core.effects import CallStore, Send
 from daws.core.events import CallsSafe, Started, StoreAnswered
 from daws.core.node import NodeConfig
 from daws.core.session import SessionCore
 from daws.core.session_events import (
     CloseAsked,
+    EndsHeard,
+    FunctionsLeft,
+    FunctionsUnneeded,
+    MembersHeard,
     Reconnected,
     SessionClosed,
     SessionOpened,
@@ -28,12 +33,15 @@ from daws.core.session_events import (
     TasksSubmitted,
 )
 from daws.model.graph import Graph, Growth
-from daws.model.task import CLIENT, TaskSpec
+from daws.model.states import DONE, FINAL
+from daws.model.task import CLIENT, FROM_OUTSIDE, INLINE_BYTES, TaskSpec
 from daws.sim.checkers.sessions import SessionTruth
 from daws.sim.machine import FATE, STORE
 from daws.sim.servers import TOKENS_BITS
 from daws.store.memory.snapshot import commit_count
 from daws.strategy.rng import SplitMix64
+from daws.wire.ends import Outcome
+from daws.wire.messages import NewTasks, SubmissionTaken
 from daws.wire.store import TO_END, TO_SWEEP, ListSessions, SessionList, Submit, TrimLog
 
 if TYPE_CHECKING:
@@ -44,6 +52,7 @@ KIND = 5
 """The kind of the tasks that users submit."""
 RETRY_NS = 300 * MS
 SWEEP_NS = 400 * MS
+PUSH_NS = 30 * MS
 NAME = "mine"
 TRIMS = 20
 """The number of times (or twice it, or none) that commits are dropped, most of them before the client reads them."""
@@ -78,6 +87,10 @@ class UserPlan(Struct, frozen=True):
     sweeper_deaths: int = 0
     rivals: int = 0  # so often another client wants the session while it is used
     last_words: bool = False  # what a killed client has sent last comes very late
+    hands_over: bool = False  # who closes a session leaves the rest to a sweeper
+    functions: int = 0  # put in with each round of tasks, at most; who ends a session asks whether they may go
+    puts: int = 0  # objects that are put on nodes with each round of tasks, at most
+    hints: bool = False  # ends and members are pushed: some are lost, some come twice, some are old
 
 
 def empty_graph() -> Graph:
@@ -144,6 +157,8 @@ class SessionUser:
         self._submitted = 0
         self._sweeper_deaths = plan.sweeper_deaths
         self._rivals: set[int] = set()
+        self._more = SplitMix64(plan.seed * 0xA24BAED4963EE407 + 11)  # for what not all users do
+        self._pushed: set[tuple[int, int]] = set()  # clients, and tasks whose end was pushed to them, or lost
 
     # -- as the kernel sees it -----------------------------------------------------------------------------------------
 
@@ -174,6 +189,8 @@ class SessionUser:
             self.truth.on_answered(client.number, event)
         elif isinstance(event, CallsSafe):
             self.truth.on_safe(event.tokens)
+        elif isinstance(event, SubmissionTaken):
+            self.truth.on_taken(event)
         client.core.step(self.kernel.now_ns, (event,), effects)
         for effect in effects:
             if isinstance(effect, SessionOpened):
@@ -185,9 +202,13 @@ class SessionUser:
                 self._on_refused(client, effect)
             elif isinstance(effect, SessionClosed):
                 self._on_closed(client, effect)
+            elif isinstance(effect, FunctionsLeft):
+                self._on_functions_left(client)
             else:
                 if isinstance(effect, CallStore):
                     self.truth.on_call(effect)
+                elif isinstance(effect, Send) and isinstance(effect.message, NewTasks):
+                    self.truth.on_announced(effect.message)
                 out.append(effect)
 
     def _tell(self, client: Client, event: Any) -> None:
@@ -222,7 +243,8 @@ class SessionUser:
     def _client(self, **more: Any) -> Client:
         number = len(self._clients) + 1
         nonce = (self._rng.next_u64() | 1).to_bytes(8, "big")
-        core = SessionCore(nonce, self.config, first_token=number << TOKENS_BITS, **more)
+        asks = self.plan.functions > 0
+        core = SessionCore(nonce, self.config, first_token=number << TOKENS_BITS, checks_functions=asks, **more)
         client = Client(number, core)
         self._clients.append(client)
         self._tell(client, Started(self.kernel.store.members_now()))
@@ -241,6 +263,8 @@ class SessionUser:
             self._gone(client)  # it has seen enough, and leaves the session to a sweeper, or to whoever is next
             return
         self.truth.on_opened(client.number, effect, self._visit)
+        if self.plan.hints:
+            self._at(PUSH_NS, lambda: self._push(client))
         self._next_task = effect.next_task
         visit = self.plan.visits[self._visit]
         rounds = 1 + self._rng.below(8)
@@ -278,7 +302,7 @@ class SessionUser:
             self._go_on()
         else:
             self.truth.is_closing = how == CLOSE
-            self._tell(client, CloseAsked(how == DETACH))
+            self._tell(client, CloseAsked(how == DETACH, how == CLOSE and self.plan.hands_over))
 
     def _say_last_words(self, client: Client) -> None:
         """Submit tasks just before the client is killed. The store receives them when other clients have taken over or
@@ -315,7 +339,8 @@ class SessionUser:
         sessions = self.kernel.store.sessions.values()
         if sessions or any(client.is_alive for client in self._clients):
             self._at(300 * MS, self._wait_for_sweepers)
-            if any(not entry.nonce for entry in sessions) and not any(client.is_alive for client in self._clients):
+            is_left = any(not entry.nonce and not entry.ending for entry in sessions)
+            if is_left and not any(client.is_alive for client in self._clients):
                 self.kernel.faults.note("session ended by name")
                 self._client(name=NAME, why=TO_END)
         else:
@@ -341,9 +366,31 @@ class SessionUser:
     def _work(self, client: Client, count: int) -> None:
         if not client.is_alive or self._is_leaving:
             return
-        rows = self._new_rows(client, count)
+        rows = (*self._rows_from_outside(client), *self._new_rows(client, count))
         if rows:
             self._tell(client, TasksSubmitted(rows))
+
+    def _rows_from_outside(self, client: Client) -> list[Submit]:
+        """Functions, which lie in the store, and objects, which lie on nodes before the store hears of them."""
+        plan, more, rows = self.plan, self._more, list[Submit]()
+        nodes = sorted(self.kernel.seats)
+        for number in range(more.below(plan.functions + plan.puts + 1) if nodes else 0):
+            self._next_task += 64 if more.below(plan.hops) == 0 else 1
+            task = self._next_task
+            spec = TaskSpec(task, FROM_OUTSIDE, outputs=(task,))
+            home = nodes[more.below(len(nodes))]
+            if more.below(plan.functions + plan.puts) < plan.functions:
+                rows.append(Submit(spec, (), -1, ((task, 8, task, (), b"function"),)))
+                self.truth.functions.add(task)
+                continue
+            size = self.kernel.sizes[task]
+            places = tuple(dict.fromkeys((home, nodes[number % len(nodes)]))) if size > INLINE_BYTES else (home,)
+            for place in places if size > INLINE_BYTES else ():
+                self.kernel.seats[place].keep((task,))
+            made = b"" if size > INLINE_BYTES else bytes(size)
+            rows.append(Submit(spec, (), home, ((task, size, task, places, made),)))
+            self.truth.on_put(client.number, task, places)
+        return rows
 
     def _new_rows(self, client: Client, count: int) -> tuple[Submit, ...]:
         rng, truth = self._rng, self.truth
@@ -379,6 +426,44 @@ class SessionUser:
         if client.is_alive and not self._is_leaving and task in self.truth.usable():
             self.truth.on_let_go(task)
             self._tell(client, TasksLetGo((task,)))
+
+    def _push(self, client: Client) -> None:
+        """Tell a client how tasks have ended, and who the members are, as servers and nodes do before it asks."""
+        if not client.is_alive or self._is_leaving:
+            return
+        self._at(PUSH_NS, lambda: self._push(client))
+        ends: list[Outcome] = []
+        for task in self.truth.unended(client.number):
+            record = self.kernel.store.record(task)
+            if (client.number, task) in self._pushed or not self.truth.is_durable(task):
+                continue
+            if record is not None and record.state in FINAL:
+                self._pushed.add((client.number, task))
+                error = record.rare.error if record.rare is not None else ""
+                state = 0 if record.state == DONE else record.state
+                ends += [Outcome(task, record.outputs if not state else (), state, error)] * self._more.below(3)
+        if ends:
+            self._tell(client, EndsHeard(ends))
+        if self._more.below(4) == 0:
+            members = self.kernel.store.members_now()
+            self._at(self._more.below(300 * MS), lambda: self._tell(client, MembersHeard(members)))
+
+    def _on_functions_left(self, client: Client) -> None:
+        """Say some time later, or when asked again, that functions may go."""
+        self.truth.check_functions(client.core.session)
+        if self._more.below(3):
+            self._at(self._more.below(800 * MS), lambda: self._functions_may_go(client))
+
+    def _functions_may_go(self, client: Client) -> None:
+        self.truth.unneeded.add(client.core.session)
+        self._tell(client, FunctionsUnneeded())
+
+    def remove_files(self) -> None:
+        """Remove the files of objects whose client was killed before their nodes had heard of them: the folder of a
+        node is emptied when it ends."""
+        for machine in self.kernel.seats.values():
+            if machine.objects:
+                machine.objects.difference_update(self.truth.puts.keys() - set(view.objects(machine.core)))
 
     def _trim(self, left: int) -> None:
         """Drop all commits but a few from each log, as a cluster that runs for long does with old ones."""

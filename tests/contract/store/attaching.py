@@ -154,6 +154,12 @@ class AttachingContract(Contract):
         assert submit(desk, FIRST) is None, "it was there before"
         assert submit(desk, 2 << SESSION_BITS) is None, "another session"
 
+    def test_an_object_whose_nodes_have_died_is_no_function(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        desk(Submit(TaskSpec(FIRST, FROM_OUTSIDE, outputs=(FIRST,)), (), ANN, (made(FIRST, FIRST, ANN),)))
+        desk(Remake(FIRST, FIRST + 1, ANN, (ANN,)))
+        assert desk(FindHeld(1)) == HeldTasks(FIRST + 1, (HeldTask(FIRST, 1, STATE_DONE, True, True),))
+
     def test_many_tasks_of_a_closed_session_at_once(self, desk: Desk):
         desk = Desk(self.make(shards=1), self.snapshot)
         desk(CloseSession(1))
@@ -185,7 +191,8 @@ class AttachingContract(Contract):
         submit(desk, 5)
         submit(desk, FIRST)
         submit(desk, FIRST + 1, FIRST)
-        desk(Submit(TaskSpec(FIRST + 2, FROM_OUTSIDE, outputs=(FIRST + 2,)), (), -1, (made(FIRST + 2, FIRST + 2),)))
+        function = (FIRST + 2, 8, FIRST + 2, (), b"function")
+        desk(Submit(TaskSpec(FIRST + 2, FROM_OUTSIDE, outputs=(FIRST + 2,)), (), -1, (function,)))
         submit(desk, FIRST + 3)
         desk(Cancel(FIRST + 3, ANN))
         desk(Release(FIRST + 3, CLIENT_HOLDER))

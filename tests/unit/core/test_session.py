@@ -28,12 +28,12 @@ from daws.core.session_events import (
 from daws.model.cluster import Members
 from daws.model.session import brought_id
 from daws.model.states import CANCELLED, DONE, FAILED, READY, WAITING
-from daws.model.task import AGAIN, FIRST_SPAWNED_ID, SUSPECT, TaskSpec
+from daws.model.task import AGAIN, FIRST_SPAWNED_ID, FROM_OUTSIDE, SUSPECT, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.testing import members_of
 from daws.wire.ends import Outcome
-from daws.wire.messages import CancelOrder, CancelTaken, LetGo, Submission, SubmissionTaken
+from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
 from daws.wire.store import (
     SESSION_BITS,
     TO_SWEEP,
@@ -418,6 +418,17 @@ def test_each_loss_of_commits_is_asked_about():
     harness.step(StoreAnswered(old.token, [Story(READY, 0, 0, 0)] * len(old.rows)))
     harness.mute = ()
     assert [end.task for end in ends(harness.tick())] == [BASE]
+
+
+def test_an_object_is_written_when_a_node_knows_that_it_has_it():
+    """A task that reads it may be handed out, and come to its node, as soon as it is written."""
+    harness = Harness()
+    put = Submit(TaskSpec(BASE, FROM_OUTSIDE, outputs=(BASE,)), (), 1, ((BASE, 50_000, BASE, (1,), b""),))
+    found = harness.step(TasksSubmitted((put, Submit(TaskSpec(BASE + 1, inputs=(BASE,)), (BASE,), -1))))
+    ((node, message),) = sent(NewTasks, found)
+    assert node == 1 and message.tasks == (put,) and harness.store.record(BASE) is None
+    assert sent(NewTasks, harness.tick()) == [(1, message)] and not handed(harness.seen)
+    assert handed(harness.step(SubmissionTaken(1, message.batch))) == [BASE + 1]
 
 
 def test_tasks_of_a_session_that_another_client_ends_are_not_said_to_be_cancelled():

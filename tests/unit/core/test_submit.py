@@ -11,7 +11,7 @@ from daws.store.memory import MemoryStore
 from daws.testing import Driver, ready
 from daws.testing.build import BIG
 from daws.wire.messages import LetGo, NewTasks, PlainTasks, Releases, Submission, SubmissionTaken
-from daws.wire.store import CLIENT_HOLDER, DONE, Inspect, Release, Submit, Unheld
+from daws.wire.store import CLIENT_HOLDER, DONE, CloseSession, Inspect, Release, Submit, Unheld
 
 MS = 1_000_000
 
@@ -186,6 +186,20 @@ def test_who_hears_that_the_client_has_let_go_tells_who_has_the_objects():
         node.give(LetGo(CLIENT, (1,)))
         node.answer(node.expect_rows(Release(1, CLIENT_HOLDER)), Unheld((2,), (7,)))
         assert node.expect(Send, to=2).message == LetGo(0, (1,))
+
+
+def test_what_the_client_has_put_here_goes_if_its_session_has_ended_meanwhile():
+    node, store = live()
+    with node:
+        store.apply(0, [CloseSession(0)], 0)
+        node.give(
+            NewTasks(CLIENT, 1, (Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 0, ((1, BIG, 1, (0,), b""),)),))
+        )
+        node.expect(SubmissionTaken, batch=1)
+        assert node.core.has(1)
+        node.serve(store)
+        node.expect(DropObject, object=1)
+        node.effects.clear()
 
 
 def test_what_the_client_has_put_here_is_read_here_and_goes_when_nobody_needs_it():

@@ -12,10 +12,11 @@ from daws.core.effects import CallStore
 from daws.core.events import StoreAnswered
 from daws.core.session_events import SessionOpened
 from daws.model.states import CANCELLED, DONE, FAILED, FINAL, STATE_NAMES
-from daws.model.task import Ready
+from daws.model.task import NodeId, Ready
 from daws.sim.checkers.known import Violation
 from daws.store.memory.snapshot import intents_in, tasks_in
 from daws.wire.ends import Outcome
+from daws.wire.messages import NewTasks, SubmissionTaken
 from daws.wire.store import OK, AttachSession, Open, RowType, SessionAttached, Submit, session_of
 
 if TYPE_CHECKING:
@@ -55,6 +56,11 @@ class SessionTruth:
         self.expected: set[int] = set()  # what the next client has to find
         self.ended_sessions: set[int] = set()
         self.seen_sessions: set[int] = set()
+        self.functions: set[int] = set()
+        self.unneeded: set[int] = set()  # sessions whose functions may go
+        self.puts: dict[int, tuple[NodeId, ...]] = {}  # objects from outside: where they were put
+        self.announced: dict[int, tuple[int, ...]] = {}  # by batch: objects of which a node is told that it has them
+        self.taken: set[tuple[NodeId, int]] = set()  # nodes, and objects of which these have heard
 
     def fail(self, what: str) -> NoReturn:
         raise Violation(f"at {self.kernel.now_ns / 1e9:.6f} s of seed {self.kernel.seed}: {what}")
@@ -98,12 +104,23 @@ class SessionTruth:
 
     def unended(self, client: int) -> list[int]:
         wishes = self.wishes
-        return [task for task in self.usable() if wishes[task].client == client and (client, task) not in self.told]
+        mine = [task for task in self.usable() if wishes[task].client == client and task not in self.puts]
+        return [task for task in mine if (client, task) not in self.told]
 
     def on_submitted(self, client: int, task: int, parents: tuple[int, ...]) -> None:
         if task in self.wishes:
             self.fail(f"number {task} was given to two tasks")
         self.wishes[task] = UserTask(client, parents, self.session)
+
+    def on_put(self, client: int, task: int, places: tuple[NodeId, ...]) -> None:
+        self.on_submitted(client, task, ())
+        self.puts[task] = places
+
+    def on_announced(self, message: NewTasks) -> None:
+        self.announced[message.batch] = tuple([row.spec.id for row in message.tasks])
+
+    def on_taken(self, event: SubmissionTaken) -> None:
+        self.taken.update([(event.sender, task) for task in self.announced.get(event.batch, ())])
 
     def on_cancelled(self, task: int) -> None:
         self.wishes[task].is_cancelled = True
@@ -121,6 +138,7 @@ class SessionTruth:
         if opened.session != self.session:
             self._begin_anew(opened.session)
         self.is_closing = False
+        self.check_functions(opened.session)
         lost = sorted(self.expected - names)
         if lost:
             self.fail(f"task {lost[0]} of session {self.session} was in the store, and the next client lacks it")
@@ -145,6 +163,16 @@ class SessionTruth:
         until_ns = self.renewed_ns.get(client, 0) + self.kernel.config.lease_ns
         if session == self.session and self.kernel.now_ns < until_ns:
             self.fail(f"session {session} has two clients")
+
+    def check_functions(self, session: int) -> None:
+        """Look for functions that were acknowledged: they stay until nothing can need them any more."""
+        for task in sorted(self.functions & self.acknowledged) if session not in self.unneeded else ():
+            if session_of(task) == session and self.kernel.store.record(task) is None:
+                self.fail(f"function {task} was in the store, and is gone before anybody said that it is not needed")
+
+    def is_durable(self, task: int) -> bool:
+        """Whether the end of a task survives a restart of the store. A store that forgets tells ends before that."""
+        return self._forgets or bool(self.kernel.checker.known.has_ended(task))
 
     def _begin_anew(self, session: int) -> None:
         """Take all tasks of the session before for lost: it was swept."""
@@ -179,13 +207,19 @@ class SessionTruth:
         if state == DONE:
             if [one[0] for one in end.outputs] != [task]:
                 self.fail(f"task {task} is done, and its client does not hear what it has made")
-            if not self._forgets and self.kernel.checker.known.committed[task] is None:
+            is_run = task not in self.puts
+            if is_run and not self._forgets and self.kernel.checker.known.committed[task] is None:
                 self.fail(f"task {task} is said to be done, but no run of it was committed")
         elif state == CANCELLED:
-            if not self._follows(task) and not self.is_closing:
+            if not self._follows(task) and not self.is_closing and not self._is_swept():
                 self.fail(f"task {task} was cancelled, and nobody has asked for that")
         elif state == FAILED and not self._may_fail(task, end.error):
             self.fail(f"task {task} failed although nothing in it can fail: {end.error}")
+
+    def _is_swept(self) -> bool:
+        """Whether a sweeper ends the session: its client was away for a lease, and may read so in the logs first."""
+        entry = self.kernel.store.sessions.get(self.session)
+        return entry is None or entry.ending
 
     def _follows(self, task: int) -> bool:
         """Was it cancelled, or something that it needs?"""
@@ -203,6 +237,8 @@ class SessionTruth:
     def _may_fail(self, task: int, error: str) -> bool:
         if "nodes when they died" in error:
             return True
+        if "ObjectLost" in error:
+            return any(self._is_out_of_reach(one) for one in self._ancestors(task) if one in self.puts)
         if "was killed before" in error:
             return any(self._is_unsafe(one) for one in (task, *self._ancestors(task)))
         return "which it needs" in error and self._follows(task)
@@ -212,6 +248,13 @@ class SessionTruth:
         lost."""
         wish = self.wishes[task]
         return wish.is_lost or (wish.is_orphan and self._forgets)
+
+    def _is_out_of_reach(self, put: int) -> bool:
+        """Whether the places of an object that was put in have died, or have never heard of it because its client was
+        killed, or nodes could not reach each other."""
+        kernel = self.kernel
+        known = [place for place in self.puts[put] if (place, put) in self.taken and place in kernel.seats]
+        return not known or "partitioned" in kernel.faults.injected
 
     def _ancestors(self, task: int) -> set[int]:
         found: set[int] = set()
@@ -254,6 +297,9 @@ class SessionTruth:
         kernel = self.kernel
         if kernel.store.sessions:
             self.fail(f"there is still a session: {kernel.store.sessions}")
+        for task in sorted(self.functions & self.acknowledged):
+            if session_of(task) not in self.unneeded:
+                self.fail(f"function {task} is gone, and nobody has said that it is not needed")
         for task, record in tasks_in(kernel.store):
             if session_of(task) in self.seen_sessions:
                 state = STATE_NAMES[record.state]

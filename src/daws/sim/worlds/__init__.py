@@ -20,15 +20,17 @@ A *seed* is a number. A *world* is a kind of cluster in which something special 
     lost_workers workers that die while their runs wait
     failover     a store that loses what it has acknowledged
     grown        the same with graphs that grow: the second million seeds
-    sessions     users with clients that come and go, instead of a graph: the third million seeds
+    sessions     users with clients that come and go, instead of a graph: the third million seeds, and with more
+                 of what live clients do the fourth
 """
 
-from daws.sim.worlds.corpus import GROWN, RANGES, SESSIONS, draw_scenario
+from daws.sim.worlds.corpus import GROWN, LIVE_SESSIONS, RANGES, SESSIONS, draw_scenario
 from daws.sim.worlds.run import make_scenario_kernel, run_scenario
 from daws.sim.worlds.scenario import Scenario, WorldOutcome
 
 __all__ = [
     "GROWN",
+    "LIVE_SESSIONS",
     "RANGES",
     "SESSIONS",
     "WorldOutcome",

@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 from daws.sim.worlds.grown import draw_grown
 from daws.sim.worlds.scenario import Scenario
-from daws.sim.worlds.sessions import draw_sessions
+from daws.sim.worlds.sessions import draw_live_sessions, draw_sessions
 from daws.sim.worlds.stock import draw_stock
 
 RANGE_SEEDS = 1_000_000
 GROWN = 1_000_000
 SESSIONS = 2_000_000
+LIVE_SESSIONS = 3_000_000
 
 
 class SeedRange(NamedTuple):
@@ -32,6 +33,7 @@ RANGES = (
     SeedRange("stock", 0, draw_stock),
     SeedRange("grown", GROWN, draw_grown),
     SeedRange("sessions", SESSIONS, draw_sessions),
+    SeedRange("live sessions", LIVE_SESSIONS, draw_live_sessions),
 )
 
 

@@ -91,6 +91,8 @@ def run_scenario(seed: int, deep: Deep | None = None) -> WorldOutcome:
         )
     end_ns = kernel.now_ns
     kernel.run_on(end_ns + SETTLING_NS)
+    if isinstance(kernel.client, SessionUser):
+        kernel.client.remove_files()
     if scenario.is_forgetful:
         check_remembered(kernel)
         kernel.checker.objects.check_machines()

@@ -1,7 +1,11 @@
 """Sessions: users who submit task by task, with clients that are killed, detach and come back: the third million seeds.
 
-Nodes, messages and the store fail as in the other worlds, and links of the client besides.
+Nodes, messages and the store fail as in the other worlds, and links of the client besides. In the fourth million users
+do more of what live clients do. They put in functions and objects, and hear of ends before they ask. Sweepers end their
+sessions.
 """
+
+from msgspec.structs import replace
 
 from daws.model.cluster import ExecutorClass
 from daws.sim.cluster import NodeGroup, SimulatedCluster
@@ -43,6 +47,20 @@ def draw_sessions(seed: int) -> Scenario:
         servers=servers,
         user=_draw_user(rng, seed),
     )
+
+
+def draw_live_sessions(seed: int) -> Scenario:
+    rng = SplitMix64(seed * 0x9FB21C651E98DF25 + 3_000_017)
+    drawn = draw_sessions(seed)
+    assert drawn.user is not None
+    user = replace(
+        drawn.user,
+        hands_over=rng.below(3) > 0,
+        functions=rng.below(3),
+        puts=rng.below(3),
+        hints=rng.below(2) == 0,
+    )
+    return replace(drawn, kind=f"live {drawn.kind}", user=user)
 
 
 def _forgets(servers: ServerPlan | None) -> bool:

@@ -175,7 +175,8 @@ def held_tasks(shard_count: int, row: wire.FindHeld, mine: Iterable[tuple[int, R
 def _held_task(task: int, record: Record) -> HeldTask:
     spec = record.spec
     state = record.state if record.state in FINAL or not has_ended(record) else STATE_DONE
-    is_function = spec.kind == FROM_OUTSIDE and bool(record.outputs) and not record.outputs[0][3]
+    # Functions lie in the store alone. Other objects from outside are on nodes, or were, if these have died.
+    is_function = spec.kind == FROM_OUTSIDE and any(one[4] and not one[3] for one in record.outputs)
     listed = task < FIRST_SPAWNED_ID and not (spec.leaf or is_function)
     return HeldTask(task, len(spec.outputs), state, record.held, listed)
 
