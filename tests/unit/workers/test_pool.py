@@ -390,7 +390,8 @@ def test_only_the_end_of_much_output_is_kept(crew: Crew, function: Any, amount: 
     run, behind = crew.give(function, amount), crew.give(jobs.add, 1)
     crew.wait(run, behind)
     _, _, kept = crew.printed[run].rpartition(b" bytes of output are left out]\n")
-    assert (1 << 16) - 100 < len(kept) <= 1 << 16 and len(crew.printed[run]) < 1 << 20
+    # Twice as much if the last report before the end of the run came when hardly anything was left to write.
+    assert (1 << 16) - 100 < len(kept) < 2 << 16 and len(crew.printed[run]) < 1 << 20
     assert crew.printed[run].endswith(
         b"the end" if function is jobs.write_much else b"line   49999 " + b"x" * 80 + b"\n"
     )
