@@ -103,9 +103,10 @@ chaos: setup ## 50 real clusters on each store and of Cluster(nodes=4), whose no
 	$(BIN)/python -m tests.chaos --store valkey $(ARGS)
 	$(BIN)/python -m tests.chaos --store private $(ARGS)
 
-mutants: setup ## take the rules out one by one; the fault seeds and the tests of the Valkey caller must notice
+mutants: setup ## take the rules out one by one; the fault seeds and tests of the runtime must notice
 	$(BIN)/python -m tests.sim.mutants $(ARGS)
 	$(BIN)/python -m tests.unit.store.valkey.mutants
+	$(BIN)/python -m tests.unit.runtime.cluster.mutants
 
 clean: ## remove what the targets above made
 	rm -rf .venv .venv-peers .venv-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist site

@@ -18,8 +18,7 @@ from daws.model.cluster import Members
 from daws.model.errors import UnavailableError
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
-from daws.runtime.cluster import words
-from daws.runtime.cluster.asking import ask
+from daws.runtime.cluster import asking
 
 JOIN_S = 300.0
 ASK_S = 0.5
@@ -81,11 +80,9 @@ class Ground:
 
     def members(self) -> Members:
         try:
-            answer = ask(self.cluster, words.AskMembers())
+            return asking.ask(self.cluster, asking.members)
         except UnavailableError:
             return Members(0, ())
-        assert isinstance(answer, words.NowMembers)
-        return answer.members
 
     def kill_last(self) -> None:
         """One node less, without a word."""

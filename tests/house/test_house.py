@@ -14,14 +14,7 @@ from tests.house.plainwords import SOURCE, broken_rules, findings, package_of, s
 
 ROOT = SOURCE.parents[1]
 
-REBUILT = "one of them goes when the runtime is written once"
-SHARED_NAMES = {
-    "Ends": REBUILT,
-    "Entry": REBUILT,
-    "Printed": REBUILT,
-    "Session": REBUILT,
-    "Written": REBUILT,
-}
+SHARED_NAMES: dict[str, str] = {}
 """Names of classes that two modules still have."""
 
 LINES_MAX = 600
@@ -29,11 +22,7 @@ LINES_P90 = 350
 LONG_FILES: dict[str, int] = {}
 """Files above the limit, with the length that they may have until they are cut."""
 
-STORE_READERS = {
-    "runtime/cluster/ends.py": "until the port can be asked what has ended",
-    "runtime/cluster/serving.py": "until the port can be asked what has ended",
-    "runtime/cluster/sessions.py": "until sessions are calls of the port",
-}
+STORE_READERS: dict[str, str] = {}
 """Files outside of `store` that read its shards."""
 
 PROSE = [

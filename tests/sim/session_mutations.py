@@ -16,8 +16,8 @@ SESSION_MUTANTS = (
     ),
     Mutant(
         "numbers of sessions are given again", 4, "store/memory/sessions.py",
-        "        number = store.session_count + 1\n",
-        "        number = len(store.sessions) + 1\n",
+        "else store.session_count + 1\n",
+        "else len(store.sessions) + 1\n",
     ),
     Mutant(
         "a sweeper ends what is kept", 4, "store/memory/sessions.py",
@@ -51,12 +51,6 @@ SESSION_MUTANTS = (
         "a task is let go of before those that read it are written", 6, "core/session_write.py",
         "if one not in self.unwritten and not self._needed.get(one)]",
         "if one not in self.unwritten]",
-    ),
-    Mutant(
-        "functions go while they may be needed", 6, "core/session.py",
-        "        self._may_drop_functions = not checks_functions\n",
-        "        self._may_drop_functions = True\n",
-        where=("live session",),
     ),
     Mutant(
         "who hands a session over does not mark it as ending", 6, "core/session.py",
@@ -167,7 +161,7 @@ SESSION_MUTANTS = (
     ),
     Mutant(
         "a session is used before it is safe", 11, "core/session.py",
-        "self._is_attached and self.calls.is_safe and not self.finding.is_under_way:\n",
+        "self._is_attached and self._may_open and not self.finding.is_under_way:\n",
         "self._is_attached and not self.finding.is_under_way:\n",
     ),
     Mutant(

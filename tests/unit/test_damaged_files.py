@@ -17,7 +17,6 @@ from daws.model.errors import DamagedObjectError, DawsError, LogError
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.net.keys import Keys, good_until
-from daws.runtime.cluster.book import Book
 from tests.unit.store.log.test_opening import opened, read_back, written
 from tests.unit.store.log.worlds import calls
 
@@ -111,18 +110,6 @@ def test_shipped_modules(tmp_path: Path):
         else:
             assert (folder / "package/part.py").read_bytes() == own[2][2], "what is behind the end is not looked at"
     assert not list(tmp_path.glob("inside/*.part")), "no half of anything is left"
-
-
-def test_the_book_of_a_store(tmp_path: Path):
-    book = Book(tmp_path / "book")
-    book.new_node()
-    book.open("a session", True, 1.0)
-    good = (tmp_path / "book").read_bytes()
-    count = 0
-    for seed in range(SEEDS):
-        (tmp_path / "book").write_bytes(damaged(good, Random(seed)))
-        count += refused(lambda: Book(tmp_path / "book"))
-    assert count > SEEDS // 3
 
 
 def test_a_log_that_was_shortened(tmp_path: Path):

@@ -9,7 +9,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar
@@ -20,8 +20,7 @@ from daws.logs import LEVELS, LOOK_S, LogReader
 from daws.model.cluster import Members, NodeInfo
 from daws.model.context import format_context
 from daws.model.errors import UnavailableError, UsageError
-from daws.runtime.cluster import words
-from daws.runtime.cluster.asking import ask
+from daws.runtime.cluster import asking
 
 T = TypeVar("T")
 WITHIN_S = 60.0
@@ -182,9 +181,7 @@ def _described(info: NodeInfo) -> NodeDescription:
 
 def list_nodes(folder: Folder) -> list[NodeDescription]:
     """List the nodes of the cluster of this folder."""
-    answer = _ask(folder, words.AskMembers())
-    assert isinstance(answer, words.NowMembers)
-    return described(answer.members)
+    return described(_ask(folder, asking.members))
 
 
 def drain_node(folder: Folder, node: int | NodeDescription, within_s: float = WITHIN_S) -> None:
@@ -197,16 +194,15 @@ def drain_node(folder: Folder, node: int | NodeDescription, within_s: float = WI
         raise UsageError(f"drain({node!r}): give the number of a node, as cluster.nodes() lists it")
     if not within_s >= 0:
         raise UsageError(f"within={within_s:g}: give a number of seconds from 0 on")
-    _order(folder, words.Drain(number, within_s), lambda: number in [one.node for one in list_nodes(folder)])
+    is_there = lambda: number in [one.node for one in list_nodes(folder)]  # noqa: E731
+    _order(folder, lambda tool: asking.drain(tool, number, within_s), is_there)
 
 
 def list_sessions(folder: Folder) -> list[SessionDescription]:
     """List the sessions of the cluster of this folder."""
-    answer = _ask(folder, words.AskSessions())
-    assert isinstance(answer, words.Sessions)
     return [
-        SessionDescription(one.name, one.kept, one.attached, one.since, one.waiting, one.done, one.failed)
-        for one in answer.sessions
+        SessionDescription(one.name, one.kept, one.attached, one.since_s, one.waiting, one.done, one.failed)
+        for one in _ask(folder, asking.sessions)
     ]
 
 
@@ -215,7 +211,8 @@ def end_session(folder: Folder, session: str | SessionDescription) -> None:
     name = session.name if isinstance(session, SessionDescription) else session
     if not name or type(name) is not str:
         raise UsageError(f"end({session!r}): give the name of a session, as cluster.sessions() lists it")
-    _order(folder, words.EndSession(name), lambda: name in [one.name for one in list_sessions(folder)])
+    is_there = lambda: name in [one.name for one in list_sessions(folder)]  # noqa: E731
+    _order(folder, lambda tool: asking.end_session(tool, name), is_there)
 
 
 def read_log(
@@ -245,7 +242,7 @@ def _log_lines(reader: LogReader, node: int | None, level: int, follow: bool) ->
         time.sleep(LOOK_S)
 
 
-def _order(folder: Folder, order: object, is_there: Callable[[], bool]) -> None:
+def _order(folder: Folder, order: Callable[[asking.Tool], Awaitable[None]], is_there: Callable[[], bool]) -> None:
     """Send an order about a node or a session. One that does not exist is an error of the caller."""
     try:
         _ask(folder, order)
@@ -255,8 +252,8 @@ def _order(folder: Folder, order: object, is_there: Callable[[], bool]) -> None:
         raise UsageError(str(error)) from None
 
 
-def _ask(folder: Folder, question: object) -> object:
-    return _beside_loops(lambda: ask(os.fspath(folder), question))
+def _ask(folder: Folder, question: Callable[[asking.Tool], Awaitable[T]]) -> T:
+    return _beside_loops(lambda: asking.ask(os.fspath(folder), question))
 
 
 def _beside_loops(call: Callable[[], T]) -> T:

@@ -260,7 +260,7 @@ class JoinedSession(Session):
                 self.outputs[task] = others
             self.found.append(future)
         if self.found:
-            self.joined.ask_ends([future.task for future in self.found])
+            self.joined.tell_found()
 
     def _cure_of(self, needs: Needs, members: Members) -> str:
         most = max(info.executors[0].count for info in members.infos)

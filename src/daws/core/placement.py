@@ -149,10 +149,12 @@ def _settle(core: NodeCore, ready: Ready, choice: int) -> None:
         if choice == NOWHERE:
             own_queues(core).strand(ready)
             return
-    if choice == SHARED or choice in core.membership.leavers:
+    if choice == SHARED:
         enqueue(core, ready, False)
     elif choice == DEDICATED or choice == core.node:
         enqueue(core, ready, True)
+    elif choice in core.membership.leavers:
+        _settle(core, ready, SHARED)  # this node may be unable to run it
     else:
         push(core, choice, PUSH, ready)
 

@@ -28,15 +28,15 @@ from daws.core.session_ends import READ_NS, SessionEnds
 from daws.core.session_events import (
     CloseAsked,
     EndsHeard,
-    FunctionsLeft,
-    FunctionsUnneeded,
     MembersHeard,
+    MembersSeen,
     Reconnected,
     SessionClosed,
     SessionEffect,
     SessionEvent,
     SessionOpened,
     SessionRefused,
+    StillUnwritten,
     TasksCancelled,
     TasksLetGo,
     TasksSubmitted,
@@ -88,6 +88,9 @@ DETACHING = 2  # all that was submitted goes into the store, then the client lea
 CLOSING = 3  # the session ends
 CLOSED = 4
 
+NO_TIMER = -1
+EARLY_NS = 2_000_000
+"""A timer of a driver may fire so much too early."""
 GAP = 1 << 16
 """So many numbers of tasks are left out by a client that goes on with a session: the one before it may have used some
 that the store does not know, and may yet hear of."""
@@ -105,10 +108,12 @@ class SessionCore:
         session: int = NO_SESSION,
         why: int = TO_USE,
         first_token: int = 0,
-        checks_functions: bool = False,
+        watch_ns: int = 0,
+        proposal: int = NO_SESSION,
     ) -> None:
-        """`nonce` tells this client from all others. A sweeper says which `session` it means. With `checks_functions`
-        the driver says when functions of a session that ends may go (`FunctionsLeft`)."""
+        """`nonce` tells this client from all others. A sweeper says which `session` it means. The members are asked for
+        every `watch_ns`, or on each tick if nobody needs to know sooner. `proposal` is for a new session: a number that
+        is never given twice. Such a session can be used before its row is safe."""
         self.shard_count = config.shard_count
         self.phase = ATTACHING
         self.session = session
@@ -130,12 +135,16 @@ class SessionCore:
         self._is_attached = False  # the store has said so, but it may not be safe yet
         self._has_begun_to_close = False
         self._hands_over = False  # a sweeper does the rest
-        self._may_drop_functions = not checks_functions
+        self._unwritten = 0  # as it was told last
+        self._proposal = proposal
+        self._is_kept = True  # may the session go on without a client, as far as the store knows?
+        self._watch_ns = watch_ns or config.tick_ns
+        self._watch_at_ns = 0
         self._unclosed: set[int] = set()  # shards that have yet to hear that the session takes no more tasks
         self._released: set[int] = set()
         self._unforgotten: set[int] | None = None  # shards that have yet to forget it, when nothing else is left
         self._tick_at_ns = 0
-        self._timer_at_ns = -1
+        self._timer_at_ns = NO_TIMER
         self._turn = 0
 
     # -- what the parts ask --------------------------------------------------------------------------------------------
@@ -184,10 +193,13 @@ class SessionCore:
             self.letting_go.flush(self.out)
         self.ends.flush(self)
         self.calls.flush(now_ns, self.out)
+        if self.phase == DETACHING and self.writing.count() != self._unwritten:
+            self._unwritten = self.writing.count()
+            self.out.append(StillUnwritten(self._unwritten))
         self._set_timer(now_ns)
 
     def _set_timer(self, now_ns: int) -> None:
-        at_ns = self._tick_at_ns
+        at_ns = min(self._tick_at_ns, self._watch_at_ns)
         if self.phase != OPEN:
             at_ns = min(at_ns, now_ns + READ_NS)
         elif self.ends.pending:
@@ -199,11 +211,17 @@ class SessionCore:
     def _on_started(self, now_ns: int, event: Started) -> None:
         self.members = event.members
         self._tick_at_ns = now_ns + self._config.tick_ns
+        self._watch_at_ns = now_ns + self._watch_ns
         self._attach()
 
     def _on_timer(self, now_ns: int, event: TimerFired) -> None:
+        if now_ns >= self._timer_at_ns - EARLY_NS:
+            self._timer_at_ns = NO_TIMER  # else it is one of before, and another is yet to come
         if self.phase == OPEN and self.ends.pending and now_ns >= self.ends.read_at_ns:
             self.ends.read(self, now_ns)
+        if now_ns >= self._watch_at_ns:
+            self._watch_at_ns = now_ns + self._watch_ns
+            self.calls.ask_once(MEMBERSHIP_SHARD, Watch(self.members.version))
         if now_ns < self._tick_at_ns:
             return
         tick_ns = self._config.tick_ns
@@ -211,7 +229,6 @@ class SessionCore:
         self.calls.repeat(now_ns, tick_ns, self.out)
         self._repeat_hand_outs(now_ns, tick_ns)
         self._attach()  # the lease of the session
-        self.calls.ask_once(MEMBERSHIP_SHARD, Watch(self.members.version))
         self.writing.send_early(self)
         self.ends.look_up(self)
         for task in self.letting_go.tasks:
@@ -232,7 +249,8 @@ class SessionCore:
 
     def _attach(self) -> None:
         why = TO_END if self.phase == CLOSING and self._why == TO_USE else self._why
-        row = AttachSession(self._nonce, self._name, self._kept, self.session, why)
+        proposal = self._proposal if self.session == NO_SESSION else NO_SESSION
+        row = AttachSession(self._nonce, self._name, self._kept, self.session, why, proposal)
         self.calls.ask_once(MEMBERSHIP_SHARD, row)
 
     def _on_attached(self, row: AttachSession, answer: AnswerType) -> None:
@@ -249,6 +267,7 @@ class SessionCore:
             self._is_attached = self._is_attached or answer.ending
         elif self.phase == ATTACHING and not (self._is_attached and answer.session == self.session):
             self._is_attached = True
+            self._is_kept = answer.kept
             self.session, self._name = answer.session, answer.name
             self._clients_before = answer.clients - 1
             if answer.ending:
@@ -256,12 +275,11 @@ class SessionCore:
 
     def _go_on(self) -> None:
         """Do what waited for something to be written, answered or safe."""
-        if self.phase == ATTACHING and self._is_attached and self.calls.is_safe and not self.finding.is_under_way:
-            # Numbers of tasks follow from that of the session, so nobody may use it before it is safe.
+        if self.phase == ATTACHING and self._is_attached and self._may_open and not self.finding.is_under_way:
             self.finding.begin(self, _on_held, True)
         elif self.phase == DETACHING and self._is_written and self.calls.is_safe:
             self.calls.ask_once(MEMBERSHIP_SHARD, DetachSession(self._nonce, self.session, True))
-        elif self.phase == CLOSING and self._is_attached and not self._has_begun_to_close and self.calls.is_safe:
+        elif self.phase == CLOSING and self._is_attached and not self._has_begun_to_close and self._may_close:
             self._has_begun_to_close = True  # it is safe that the session ends, whatever becomes of us
             if self._hands_over:
                 self.calls.ask_once(MEMBERSHIP_SHARD, DetachSession(self._nonce, self.session, True))
@@ -269,6 +287,17 @@ class SessionCore:
                 self._close_shards()
         elif self.phase == CLOSING and self._is_forgotten and self.calls.is_safe:
             self.calls.ask_once(MEMBERSHIP_SHARD, DetachSession(self._nonce, self.session, False))
+
+    @property
+    def _may_open(self) -> bool:
+        """Numbers of tasks follow from that of the session. If another session might get the same number, it is not
+        used before it is safe."""
+        return self.calls.is_safe or self.session == self._proposal
+
+    @property
+    def _may_close(self) -> bool:
+        """If it gets lost that a session ends, a sweeper ends it all the same, unless it is kept."""
+        return self.calls.is_safe or (self._hands_over and not self._is_kept)
 
     @property
     def _is_forgotten(self) -> bool:
@@ -328,12 +357,6 @@ class SessionCore:
             self.cancels.want(task)
         if self.finding.spawned:
             self._release([one for one in held if one.listed])
-            return
-        if not self._may_drop_functions and any(not one.listed for one in held):
-            held = [one for one in held if one.listed]
-            if not (unfinished or held or self.letting_go or self.calls.writes):
-                self.out.append(FunctionsLeft())
-            self._release(held)
             return
         self._release(held)
         if not unfinished and not held and not self.letting_go and not self.calls.writes:
@@ -415,16 +438,12 @@ class SessionCore:
     def _on_watched(self, answer: AnswerType) -> None:
         if isinstance(answer, Leased) and answer.members is not None:
             self._see_members(answer.members)
+            self.out.append(MembersSeen(answer.members))
 
     def _see_members(self, members: Members) -> None:
         if members.version != self.members.version:
             self.members = members
             self.writing.send_early(self)  # some of it may have waited for nodes
-
-    def _on_functions_unneeded(self, now_ns: int, event: FunctionsUnneeded) -> None:
-        self._may_drop_functions = True
-        if not self.finding.is_under_way:
-            self.finding.begin(self, _on_left, False)
 
     def _on_located(self, row: Locate, answer: AnswerType) -> None:
         self.ends.on_located(self, row, answer)
@@ -453,7 +472,6 @@ HANDLERS: dict[type, Callable[[SessionCore, int, Any], None]] = {
     TasksLetGo: SessionCore._on_let_go,
     EndsHeard: SessionCore._on_ends_heard,
     MembersHeard: SessionCore._on_members_heard,
-    FunctionsUnneeded: SessionCore._on_functions_unneeded,
     Reconnected: SessionCore._on_reconnected,
     CloseAsked: SessionCore._on_close_asked,
     SubmissionTaken: SessionCore._on_submission_taken,

@@ -29,7 +29,7 @@ from daws.wire.store import (
 
 ROWS_PER_CALL = 1000
 _READS = frozenset((FindHeld, Inspect, ListSessions, Locate, ReadLog, Watch))
-_ONCE = frozenset((AttachSession, DetachSession, ForgetSession, Locate, ReadLog, Watch))
+_ONCE = frozenset((AttachSession, DetachSession, ForgetSession, Inspect, Locate, ReadLog, Watch))
 """Rows that are not sent while the answer to an equal one is yet to come."""
 Heard = list[tuple[int, Row, AnswerType, bool]]
 """What was answered: the shard, the row, its answer, and whether the row may have taken effect before."""

@@ -44,10 +44,6 @@ class MembersHeard(Event, frozen=True):
     members: Members
 
 
-class FunctionsUnneeded(Event, frozen=True):
-    """The answer to `FunctionsLeft`: no task needs a function of this session any more."""
-
-
 class Reconnected(Event, frozen=True):
     """The link to the store was lost and made anew: what was not answered is to be sent again at once."""
 
@@ -86,9 +82,16 @@ class TasksEnded(Effect, frozen=True):
     ends: Sequence[Outcome]
 
 
-class FunctionsLeft(Effect, frozen=True):
-    """All that is left of a session that ends are its functions. Tasks that its runs have created may still need them.
-    Answered by `FunctionsUnneeded`; without an answer the session asks again on a later tick."""
+class StillUnwritten(Effect, frozen=True):
+    """So many tasks of a client that leaves its session are not in the store yet."""
+
+    count: int
+
+
+class MembersSeen(Effect, frozen=True):
+    """The store has answered that these are the members now."""
+
+    members: Members
 
 
 class SessionClosed(Effect, frozen=True):
@@ -98,14 +101,6 @@ class SessionClosed(Effect, frozen=True):
 
 
 SessionEvent = (
-    EventType
-    | TasksSubmitted
-    | TasksCancelled
-    | TasksLetGo
-    | EndsHeard
-    | MembersHeard
-    | FunctionsUnneeded
-    | Reconnected
-    | CloseAsked
+    EventType | TasksSubmitted | TasksCancelled | TasksLetGo | EndsHeard | MembersHeard | Reconnected | CloseAsked
 )
-SessionEffect = EffectType | SessionOpened | SessionRefused | TasksEnded | FunctionsLeft | SessionClosed
+SessionEffect = EffectType | SessionOpened | SessionRefused | TasksEnded | MembersSeen | StillUnwritten | SessionClosed

@@ -92,6 +92,10 @@ class Writing:
     def __bool__(self) -> bool:
         return bool(self.unwritten or self._early or self._let_go or self._doubted or self._causes or self._orphans)
 
+    def count(self) -> int:
+        """So many tasks are not in the store yet."""
+        return sum(1 for row in self.unwritten.values() if not row.outputs)
+
     # -- from the client -----------------------------------------------------------------------------------------------
 
     def submit(self, core: "SessionCore", row: Submit) -> None:

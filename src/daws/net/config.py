@@ -12,7 +12,7 @@ from daws.model.errors import ClusterError
 from daws.net.address import PORT_MAX, Tcp
 
 FILE = "cluster.toml"
-PROTOCOL = 6
+PROTOCOL = 7
 """The version of the protocol on links. Both ends of a link must have the same."""
 EMBEDDED = "embedded"
 STORES = ("redis://", "rediss://", "unix://")

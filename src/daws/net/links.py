@@ -59,6 +59,11 @@ class Links(Generic[T]):
         self._sweep = self._loop.call_later(self._sweep_s, self._on_sweep)
         self._is_closed = False
 
+    @property
+    def count(self) -> int:
+        """How many links are open."""
+        return len(self._all)
+
     def send(self, peer: int, message: Any) -> None:
         """Send a message to a peer. It leaves at the end of this turn of the loop, or when the peer is connected."""
         way = self._ways.get(peer)

@@ -1,9 +1,9 @@
-"""The way from a task that failed because of another to that one, as the records of a store know it."""
+"""The task that is to blame for a failure: what it raised, and the way to it, as the records of a store know them."""
 
 from collections.abc import Callable
 from itertools import chain, islice
 
-from daws.model.states import FAILED
+from daws.model.states import CANCELLED, FAILED
 from daws.store.memory.record import Record
 from daws.wire.ends import Path
 from daws.workers.roots import GAP, root_in
@@ -31,6 +31,27 @@ def path_of(record: Record, find: Callable[[int], Record | None]) -> Path:
             return (*steps, GAP)
         at = blamed[0]
     return tuple(steps)
+
+
+def blamed_by(record: Record) -> int:
+    """The task that a failed task failed because of: the root if its error names that, else the one before; -1 if it
+    failed by itself, or has not failed."""
+    if record.rare is None or record.state not in (FAILED, CANCELLED):
+        return -1
+    root = root_in(record.rare.error)
+    return root if root not in (-1, record.spec.id) else record.rare.cause
+
+
+def raised_of(record: Record, find: Callable[[int], Record | None]) -> bytes:
+    """What a failed task raised, or the task that it failed because of; empty if that is not known any more."""
+    for _ in range(STEPS_MAX):
+        if record.rare is None or record.rare.failure:
+            break
+        found = find(blamed_by(record))
+        if found is None:
+            break
+        record = found
+    return b"" if record.rare is None else record.rare.failure
 
 
 def _error_of(record: Record) -> str:

@@ -41,6 +41,7 @@ from daws.core.events import (
     RunLacks,
     RunRecalled,
     RunsDone,
+    RunSpawned,
     Started,
     TimerFired,
 )
@@ -48,7 +49,7 @@ from daws.core.node import NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
 from daws.model.errors import DawsError, InternalError
-from daws.model.task import INLINE_BYTES, NodeId, TaskSpec, Transfer
+from daws.model.task import INLINE_BYTES, NO_TASK, NodeId, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
 from daws.runtime.crew import NO_DEVICE, Crew, config_of, info_of
 from daws.runtime.deaths import death_of
@@ -64,6 +65,7 @@ from daws.strategy.decisions import Strategy
 from daws.wire.columns import each, once
 from daws.wire.ends import Outcome
 from daws.wire.messages import LetGo
+from daws.wire.store import function_row
 from daws.wire.worker import (
     STOPPED,
     Asks,
@@ -91,8 +93,6 @@ from daws.workers.server import ForkServer
 from daws.workers.system import wait_for_turns
 
 UNPACK_AGAIN_S = 0.25
-NO_TASK = -1
-"""The task of output that was printed by a run that is not known any more."""
 log = logging.getLogger("daws.node")
 
 
@@ -145,7 +145,6 @@ class Engine:
             lambda *what: self.loop.call_soon(self._give_up, *what),  # a message of this run may be half handled now
             lambda: self.loop.call_soon(lambda: self._step([PlaceUnknown()])),
         )
-        self.spread: Callable[[int, bytes], None] = lambda function, pickled: None  # tell other nodes of a function
         self.want: Callable[[int], None] = lambda function: None  # ask other nodes for a function
         self.struck: Callable[[str], None] = self._on_struck  # told why this incarnation has to end
         self.departed: Callable[[str], None] = self._on_struck  # told what it has left behind when it leaves
@@ -505,12 +504,14 @@ class Engine:
                 if known is not None:
                     events.append(RunRecalled(known[1].id, report.run))
             elif isinstance(report, Printed):
-                _, spec = runs.get(report.run, (-1, None))
-                task = NO_TASK if spec is None else self.functions.session_task(spec)
+                known = runs.get(report.run)
+                task = NO_TASK if known is None else self.functions.session_task(known[1])
                 self.listener.on_printed(report.stream, report.text, task)
             elif isinstance(report, Taught):
                 self.learn(report.function, report.pickled)
-                self.spread(report.function, report.pickled)
+                if report.run in runs:
+                    rows = (function_row(report.function, report.pickled),)
+                    events.append(RunSpawned(runs[report.run][1].id, report.run, (), True, rows))
             elif report.run in runs:  # type: ignore[union-attr]
                 self._on_nested(report, events)
         if events:
@@ -546,9 +547,8 @@ class Engine:
         """Have objects fetched that a run waits for; the node, which knows nothing of it, ignores what comes of it."""
         events: list[EventType] = []
         self.peers.fetch(wanted, events)
-        for event in events:
-            if isinstance(event, ObjectsFetched):
-                self.nesting.on_fetched(event)
+        for event in [one for one in events if isinstance(one, ObjectsFetched)]:
+            self.nesting.on_fetched(event)
 
     def _give_up(self, run: int, object_: int) -> None:
         """End a run that cannot go on without a lost object."""
@@ -589,9 +589,8 @@ class Engine:
     def _failed(
         self, spec: TaskSpec, run: int, duration_ns: int, failure: bytes, retry: bool, waited: bool = False
     ) -> RunEnded:
-        self.store.keep_failure(spec.id, failure)
         error = outline_of(failure, self.functions.title(spec), f" on node {self.core.node}")
-        return RunEnded(spec.id, run, duration_ns, (), error, retry, (), waited)
+        return RunEnded(spec.id, run, duration_ns, (), error, retry, (), waited, failure)
 
     def _died(self, spec: TaskSpec, report: Died, under: tuple[int, TaskSpec] | None) -> RunEnded:
         """A run whose worker has ended; the worker was on another one if `under` is given."""

@@ -34,9 +34,6 @@ class StoreHere:
         else:
             self.deferred.append(CallFine(effect.token))
 
-    def keep_failure(self, task: int, failure: bytes) -> None:
-        self.outcomes.failures[task] = failure
-
     def settle(self) -> list[Outcome]:
         outcomes = self.outcomes
         if not outcomes.log:

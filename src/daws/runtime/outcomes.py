@@ -5,7 +5,7 @@ Ends that were passed on are removed from the log: it has no other reader, and a
 
 from daws.model.states import DONE, FAILED
 from daws.model.task import Input
-from daws.runtime.blame import path_of
+from daws.runtime.blame import path_of, raised_of
 from daws.store.memory import MemoryStore
 from daws.store.memory.commits import CommitReader
 from daws.wire.ends import Outcome, Path
@@ -37,33 +37,25 @@ class Outcomes:
         self._commits = CommitReader(store)
         self._record_of = self._commits.record_of
         self.log: list[LogRow] = self._commits.rows
-        self.failures: dict[int, bytes] = {}  # of tasks whose last run failed
 
     def done(self) -> tuple[list[int], list[tuple[Input, ...] | bytes]] | None:
         """The tasks that were committed since the last call, with their outputs (bytes: the value of a single small
         object). None if there is more to report, as for failed tasks; then `news` has it."""
-        return None if self.failures else self._commits.take_plain()
+        return self._commits.take_plain()
 
     def news(self) -> list[Outcome]:
         """The outcomes of tasks that were committed since the last call."""
         outcomes: list[Outcome] = []
-        record_of, failures = self._record_of, self.failures
+        record_of = self._record_of
         for row in self._commits.take():
-            if not isinstance(row, tuple):
-                record = record_of(row)
+            task, state, error = (row, DONE, "") if isinstance(row, int) else row[:3]
+            record = record_of(task)
+            if state == DONE:
                 if record is not None:  # else it is not held, and already forgotten
-                    outcomes.append(Outcome(row, record.outputs))
-                if failures:
-                    failures.pop(row, None)  # of an earlier run
-            else:
-                task, state, error, _ = row
-                failure = self.failures.pop(task, b"")
-                if state == FAILED:
-                    outcomes.append(Outcome(task, (), state, error, failure, self._path(task)))
-                elif state != DONE:
-                    outcomes.append(Outcome(task, (), state, error, failure))
-                elif (record := record_of(task)) is not None:  # it has created tasks
                     outcomes.append(Outcome(task, record.outputs))
+            else:
+                failure = b"" if record is None else raised_of(record, record_of)
+                outcomes.append(Outcome(task, (), state, error, failure, self._path(task) if state == FAILED else ()))
         return outcomes
 
     def _path(self, task: int) -> Path:

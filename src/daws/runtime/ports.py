@@ -10,7 +10,7 @@ from daws.core.effects import CallStore
 from daws.core.events import EventType
 from daws.data.codec import Packed
 from daws.model.cluster import Members
-from daws.model.task import Input, NodeId, Transfer
+from daws.model.task import Input, NodeId, Ready, Transfer
 from daws.runs.facts import FactType
 from daws.runs.notes import News
 from daws.wire.ends import Outcome
@@ -142,11 +142,6 @@ class StorePort(Protocol):
 
     def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None: ...
 
-    def keep_failure(self, task: int, failure: bytes) -> None:
-        """Keep the exception of a task's last run. The client receives it with the end of the task, if the task
-        fails."""
-        ...
-
     def settle(self) -> list[Outcome]:
         """End a turn: all of its calls have been made. Return the tasks that have ended by them, if that can be known
         here."""
@@ -159,8 +154,16 @@ class StoreLink(Protocol):
 
     def send(self, word: Any) -> None: ...
 
-    def welcome(self, link: Any) -> None:
-        """Take a connection that a client has opened to this node."""
+    def dress(self, node: NodeId, message: Any) -> Any:
+        """The message to send to a node in the place of this one: what it should know of the store besides."""
+        ...
+
+    def learn_ends(self, node: NodeId, word: Any) -> None:
+        """Take what a node knows of the store besides ends of tasks (`Sealed`)."""
+        ...
+
+    def learn_stamps(self, node: NodeId, tasks: Sequence[Ready], stamps: Sequence[tuple[int, bytes]]) -> None:
+        """Take what a client knows of the store besides new tasks (`Fresh`)."""
         ...
 
     async def close(self) -> None:
@@ -169,16 +172,24 @@ class StoreLink(Protocol):
 
 
 class StorePeer(Protocol):
-    """A node or a client that is connected to a cluster's store. Its methods are called on the thread of the loop."""
+    """A process that is connected to a cluster's store. Its methods are called on the thread of the loop."""
 
     def on_store(self, said: list[Any]) -> None: ...
+
+
+class NodePeer(StorePeer, Protocol):
+    """A node that calls a store directly, and does for others what a server of a store would do."""
 
     def waits_for(self) -> list[int]:
         """The tasks whose end it has yet to hear of."""
         ...
 
     def tell_node(self, node: NodeId, message: MessageType) -> None:
-        """Send a message to another node."""
+        """Send a message to another node, or to this one."""
+        ...
+
+    def client_of(self, session: int) -> Any:
+        """The link to the client of a session, or None if there is none."""
         ...
 
 

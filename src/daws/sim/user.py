@@ -20,13 +20,13 @@ from daws.core.session import SessionCore
 from daws.core.session_events import (
     CloseAsked,
     EndsHeard,
-    FunctionsLeft,
-    FunctionsUnneeded,
     MembersHeard,
+    MembersSeen,
     Reconnected,
     SessionClosed,
     SessionOpened,
     SessionRefused,
+    StillUnwritten,
     TasksCancelled,
     TasksEnded,
     TasksLetGo,
@@ -88,7 +88,7 @@ class UserPlan(Struct, frozen=True):
     rivals: int = 0  # so often another client wants the session while it is used
     last_words: bool = False  # what a killed client has sent last comes very late
     hands_over: bool = False  # who closes a session leaves the rest to a sweeper
-    functions: int = 0  # put in with each round of tasks, at most; who ends a session asks whether they may go
+    functions: int = 0  # put in with each round of tasks, at most
     puts: int = 0  # objects that are put on nodes with each round of tasks, at most
     hints: bool = False  # ends and members are pushed: some are lost, some come twice, some are old
 
@@ -202,8 +202,8 @@ class SessionUser:
                 self._on_refused(client, effect)
             elif isinstance(effect, SessionClosed):
                 self._on_closed(client, effect)
-            elif isinstance(effect, FunctionsLeft):
-                self._on_functions_left(client)
+            elif isinstance(effect, MembersSeen | StillUnwritten):
+                continue  # users do not look at these
             else:
                 if isinstance(effect, CallStore):
                     self.truth.on_call(effect)
@@ -243,8 +243,7 @@ class SessionUser:
     def _client(self, **more: Any) -> Client:
         number = len(self._clients) + 1
         nonce = (self._rng.next_u64() | 1).to_bytes(8, "big")
-        asks = self.plan.functions > 0
-        core = SessionCore(nonce, self.config, first_token=number << TOKENS_BITS, checks_functions=asks, **more)
+        core = SessionCore(nonce, self.config, first_token=number << TOKENS_BITS, **more)
         client = Client(number, core)
         self._clients.append(client)
         self._tell(client, Started(self.kernel.store.members_now()))
@@ -447,16 +446,6 @@ class SessionUser:
         if self._more.below(4) == 0:
             members = self.kernel.store.members_now()
             self._at(self._more.below(300 * MS), lambda: self._tell(client, MembersHeard(members)))
-
-    def _on_functions_left(self, client: Client) -> None:
-        """Say some time later, or when asked again, that functions may go."""
-        self.truth.check_functions(client.core.session)
-        if self._more.below(3):
-            self._at(self._more.below(800 * MS), lambda: self._functions_may_go(client))
-
-    def _functions_may_go(self, client: Client) -> None:
-        self.truth.unneeded.add(client.core.session)
-        self._tell(client, FunctionsUnneeded())
 
     def remove_files(self) -> None:
         """Remove the files of objects whose client was killed before their nodes had heard of them: the folder of a

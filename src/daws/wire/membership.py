@@ -66,15 +66,17 @@ TO_END = 2  # to end it, whoever uses it
 
 class AttachSession(Row, frozen=True):
     """Open a session, go on with one, or stay its client: repeated before the session's lease runs out. `nonce` names
-    the client. `session` is the session that it knows; without one, `name` says which one to go on with, and a new one
-    is opened if there is none. A `kept` session goes on without a client. Answered by SessionAttached, or by UNDERWAY
-    (another client uses it), CANCELLED (it is about to end) or REFUSED (it has ended, or is another's)."""
+    the client. `session` is the session that it knows. Without one, `name` says which one to go on with, and a new one
+    is opened if there is none. It gets the number `proposal` if there is one, which no other session ever had. A `kept`
+    session goes on without a client. Answered by SessionAttached, or by UNDERWAY (another client uses it), CANCELLED
+    (it is about to end) or REFUSED (it has ended, or is another's)."""
 
     nonce: bytes
     name: str = ""
     kept: bool = False
     session: int = NO_SESSION
     why: int = TO_USE
+    proposal: int = NO_SESSION
 
 
 class DetachSession(Row, frozen=True):
@@ -126,7 +128,8 @@ class SessionAttached(Answer, frozen=True):
 
 
 class SessionList(Answer, frozen=True):
-    """All sessions, and the numbers of those whose client is there."""
+    """All sessions, and the numbers of those whose client is there, with the ends of these clients' leases."""
 
     sessions: tuple[SessionEntry, ...] = ()
     attached: tuple[int, ...] = ()
+    until_ns: tuple[int, ...] = ()

@@ -274,6 +274,7 @@ class Printed(Report, frozen=True):
 class Taught(Report, frozen=True):
     """A function that a run brings in, with the number by which its tasks name it."""
 
+    run: int
     function: int
     pickled: bytes
 

@@ -112,7 +112,7 @@ class RunNest:
         brought = rooted(root, tag + named(name_of(function), pickled))
         number = brought_id(session_of(root), blake2b(brought, digest_size=8).digest())
         if number not in self._host.taught:
-            self._host.say(self._hand, Taught(number, brought))
+            self._host.say(self._hand, Taught(self.run, number, brought))
             self._host.taught.add(number)
         return number
 

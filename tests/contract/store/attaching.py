@@ -71,7 +71,19 @@ class AttachingContract(Contract):
         assert attach(desk, ONE) == SessionAttached(1, "session-1", False)
         assert attach(desk, TWO, "mine", kept=True) == SessionAttached(2, "mine", True)
         entries = (SessionEntry(1, "session-1", False, ONE), SessionEntry(2, "mine", True, TWO))
-        assert listed(desk) == SessionList(entries, (1, 2))
+        assert listed(desk) == SessionList(entries, (1, 2), (desk.now_ns + self.lease_ns,) * 2)
+
+    def test_a_new_session_may_have_a_number_that_its_client_has(self, desk: Desk):
+        assert attach(desk, ONE, "mine", proposal=7) == SessionAttached(7, "mine", False)
+        assert attach(desk, ONE, "mine", proposal=7) == SessionAttached(7, "mine", False), "it is repeated"
+        assert attach(desk, TWO, "mine", proposal=8) == UNDERWAY, "a name goes before a number"
+        assert attach(desk, TWO) == SessionAttached(8, "session-8", False), "no number is given twice"
+
+    def test_a_renewed_lease_tells_that_a_client_is_alive(self, desk: Desk):
+        attach(desk, ONE)
+        desk.now_ns += 5
+        attach(desk, ONE, session=1)
+        assert listed(desk).until_ns == (desk.now_ns + self.lease_ns,)
 
     def test_a_client_that_asks_again_has_its_session(self, desk: Desk):
         attach(desk, ONE, "mine")

@@ -93,7 +93,7 @@ def test_results_of_a_connected_cluster_can_be_asked_for_after_the_block(machine
     assert len(futures[1].result()) == 10_000  # the last is what people want most
     with pytest.raises(ClosedError, match="not asked for before its cluster was closed"):
         futures[0].result()
-    assert all(source._sock is None for source in engine._sources.values()), "nobody would close it"
+    assert all(source._sock is None for source in engine._objects._sources.values()), "nobody would close it"
 
 
 def test_nodes_of_a_connected_cluster_are_listed_also_beside_a_loop(machines: Machines):

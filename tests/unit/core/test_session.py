@@ -13,7 +13,6 @@ from daws.core.session_calls import ROWS_PER_CALL, SessionCalls
 from daws.core.session_events import (
     CloseAsked,
     EndsHeard,
-    FunctionsUnneeded,
     MembersHeard,
     Reconnected,
     SessionClosed,
@@ -445,10 +444,22 @@ def test_tasks_of_a_session_that_another_client_ends_are_not_said_to_be_cancelle
 def test_every_event_of_a_session_has_a_handler():
     mine = {
         *(TasksSubmitted, TasksCancelled, TasksLetGo, EndsHeard, MembersHeard),
-        *(FunctionsUnneeded, Reconnected, CloseAsked),
+        *(Reconnected, CloseAsked),
     }
     shared = {Started, TimerFired, StoreAnswered, CallFine, CallsSafe, StoreChanged, SubmissionTaken, CancelTaken}
     assert set(HANDLERS) == mine | shared
+
+
+def test_a_timer_that_fires_a_little_too_early_is_set_again():
+    harness = Harness()
+    (timer, *_) = of(SetTimer, harness.seen)
+    for _ in range(8):
+        harness.now_ns = timer.at_ns - 1000
+        (timer,) = of(SetTimer, harness.step(TimerFired(0)))
+        harness.now_ns = timer.at_ns
+        found = harness.step(TimerFired(0))
+        (timer,) = of(SetTimer, found)
+    assert of(CallStore, harness.seen)[-1].rows, "its session is renewed"
 
 
 def test_ends_that_were_dropped_from_the_log_are_asked_for():

@@ -95,7 +95,7 @@ def test_who_cannot_talk_is_told_why(opened: Opened, tmp_path: Path):
     for hello, why in (
         (Hello("lab", "client"), "here for 'objects', a client for 'messages'"),
         (Hello("lab", "client", purpose=OBJECTS, python=(3, 9)), "Python 3.9"),
-        (Hello("lab", "client", purpose=OBJECTS, protocol=7), "protocol 7: install the same version of daws"),
+        (Hello("lab", "client", purpose=OBJECTS, protocol=99), "protocol 99: install the same version of daws"),
     ):
         with pytest.raises(UnavailableError, match=why) as refused:
             to(hello)

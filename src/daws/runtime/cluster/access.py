@@ -1,14 +1,22 @@
 """The way to a cluster's store, whichever it is: the embedded one's server on a link, or a Valkey server directly."""
 
+import asyncio
+import logging
 import ssl
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from daws.model.errors import DawsError, UnavailableError
+from daws.model.task import NodeId, Ready
 from daws.net.link import Link
 from daws.runtime.cluster.reach import Reach, close_links
-from daws.runtime.cluster.words import FROM_STORE
+from daws.runtime.cluster.words import FROM_STORE, Sealed
 from daws.runtime.ports import StoreLink, StorePeer
+
+DIAL_AGAIN_S = 0.1
+DIAL_AGAIN_S_MAX = 2.0
 
 
 class ServerLink:
@@ -18,12 +26,106 @@ class ServerLink:
         self._link = link
         self.send = link.send
 
-    def welcome(self, link: Link[Any]) -> None:
-        """Close the connection of a client: clients connect to the server, and to nodes for objects alone."""
-        link.close()
+    def dress(self, node: NodeId, message: Any) -> Any:
+        return message
+
+    def learn_ends(self, node: NodeId, word: Sealed) -> None:
+        """Nothing: the server of the store caches no cells."""
+
+    def learn_stamps(self, node: NodeId, tasks: Sequence[Ready], stamps: Sequence[tuple[int, bytes]]) -> None:
+        """Nothing, for the same reason."""
 
     async def close(self) -> None:
         await close_links(self._link)
+
+
+class StoreConnection:
+    """The connection of one process to its cluster's store, made anew whenever it is lost."""
+
+    def __init__(
+        self,
+        reach: Reach,
+        peer: StorePeer,
+        log: logging.Logger,
+        connected: Callable[[StoreLink], None],
+        failed: Callable[[UnavailableError], None],
+        is_away: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Messages go to `peer`. `connected` is called with each new link, and `failed` if no retry can help. `is_away`
+        is called after each attempt that failed: a process that can start the store does so."""
+        self.link: StoreLink | None = None
+        self.why = ""  # the store was not reached when it was last tried
+        self._reach = reach
+        self._peer = peer
+        self._log = log
+        self._connected = connected
+        self._failed = failed
+        self._is_away = is_away
+        self._is_closing = False
+
+    def send(self, word: Any) -> None:
+        """Send a message, if there is a connection. Messages are lost with it."""
+        if self.link is not None:
+            self.link.send(word)
+
+    def dress(self, node: NodeId, message: Any) -> Any:
+        """The message to send to a node in the place of this one (see `StoreLink`)."""
+        return message if self.link is None else self.link.dress(node, message)
+
+    def learn_ends(self, node: NodeId, word: Sealed) -> None:
+        if self.link is not None:
+            self.link.learn_ends(node, word)
+
+    def learn_stamps(self, node: NodeId, tasks: Sequence[Ready], stamps: Sequence[tuple[int, bytes]]) -> None:
+        if self.link is not None:
+            self.link.learn_stamps(node, tasks, stamps)
+
+    async def stay(self) -> None:
+        """Connect, and connect again when the connection is lost, for ever."""
+        wait_s = DIAL_AGAIN_S
+        has_said = was_connected = False
+        while not self._is_closing:
+            lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            try:
+                link = await open_store(self._reach, self._peer, partial(_set, lost))
+            except UnavailableError as error:
+                if self._reach.is_final(error, was_connected):
+                    self._failed(error)
+                    return
+                self.why = str(error)
+                if not has_said and wait_s >= DIAL_AGAIN_S_MAX:  # else it is being started, as by the first node
+                    has_said = True
+                    self._log.warning("the store does not answer (%s); trying again until it does", error)
+                self._is_away()
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
+                continue
+            if has_said:
+                self._log.log(self._reach.loss_level, "the store answers")
+            was_connected, since_s = True, time.monotonic()
+            self.link, self.why = link, ""
+            self._connected(link)
+            await lost
+            self.link = None
+            has_said = not self._is_closing
+            if has_said:
+                self._log.log(self._reach.loss_level, "the link to the store is lost; trying again until it answers")
+            if time.monotonic() - since_s > DIAL_AGAIN_S_MAX:
+                wait_s = DIAL_AGAIN_S
+            else:  # it hangs up on us as often as we come
+                await asyncio.sleep(wait_s)
+                wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
+
+    async def close(self) -> None:
+        self._is_closing = True
+        link, self.link = self.link, None
+        if link is not None:
+            await link.close()
+
+
+def _set(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 async def open_store(reach: Reach, peer: StorePeer, lost: Callable[[], None]) -> StoreLink:
@@ -32,15 +134,6 @@ async def open_store(reach: Reach, peer: StorePeer, lost: Callable[[], None]) ->
     if reach.is_embedded:
         return await _dial_server(reach, peer.on_store, lost)
     return await _open_desk(reach, peer)
-
-
-async def open_for_tool(reach: Reach, received: Callable[[list[Any]], None], lost: Callable[[], None]) -> StoreLink:
-    """Connect to the store for a tool that asks a question."""
-    if reach.is_embedded:
-        return await _dial_server(reach, received, lost)
-    from daws.runtime.cluster.direct.tools import ToolDesk
-
-    return ToolDesk(reach, await _reach_server(reach), received)
 
 
 async def _dial_server(reach: Reach, received: Callable[[list[Any]], None], lost: Callable[[], None]) -> ServerLink:
@@ -60,7 +153,7 @@ async def _open_desk(reach: Reach, peer: StorePeer) -> StoreLink:
     store = await _reach_server(reach)
     if reach.role == "client":
         return ClientDesk(reach, store, peer.on_store)
-    return NodeDesk(reach, store, peer.on_store, peer.waits_for, peer.tell_node)
+    return NodeDesk(reach, store, peer)  # type: ignore[arg-type]
 
 
 async def _reach_server(reach: Reach) -> Any:

@@ -7,7 +7,7 @@ STOP_NS = 1_000_000_000
 
 
 class StandingClock:
-    """A clock that stands still while its process is stopped.
+    """A clock that begins with the time of day, and stands still while its process is stopped.
 
     Messages that came meanwhile, such as renewals of leases, have yet to be read then. By any other clock the leases of
     all nodes would have run out before.
@@ -15,13 +15,10 @@ class StandingClock:
 
     def __init__(self) -> None:
         self._read_ns = time.monotonic_ns()
-        self._stood_ns = 0
+        self._behind_ns = self._read_ns - time.time_ns()
 
     def now_ns(self) -> int:
         now_ns = time.monotonic_ns()
-        self._stood_ns += max(0, now_ns - self._read_ns - STOP_NS)
+        self._behind_ns += max(0, now_ns - self._read_ns - STOP_NS)
         self._read_ns = now_ns
-        return now_ns - self._stood_ns
-
-    def now_s(self) -> float:
-        return self.now_ns() / 1e9
+        return now_ns - self._behind_ns

@@ -10,69 +10,46 @@ from msgspec.structs import replace
 
 from daws.model.states import CANCELLED, DONE, FAILED
 from daws.model.task import NodeId
-from daws.runtime.blame import path_of
+from daws.runtime.blame import path_of, raised_of
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record, has_ended
+from daws.store.memory.snapshot import commit_count, commits_since
 from daws.wire.ends import Outcome
-from daws.workers.roots import FailureBook, once_each
+from daws.workers.roots import once_each
 
-FAILURES_MIN = 1000
 LOST = "the store does not know task {} any more: it was restarted without what it knew, or its session has ended"
 
 
-class Ends:
-    """The ends of tasks in a store of one shard. It empties the log of that shard."""
+class StoreEnds:
+    """The ends of tasks in a store of one shard, read from its log."""
 
     def __init__(self, store: MemoryStore) -> None:
-        self._shard = store.shards[0]
-        self._shard.log.clear()  # callers know of these ends, or ask
-        self.failures: dict[int, bytes] = {}  # what the last run of a task raised, or of the one to blame
-        self._roots = FailureBook()  # those of tasks that were let go of as well
-        self._sweep_at = FAILURES_MIN
-
-    def keep_failure(self, task: int, failure: bytes) -> None:
-        self.failures[task] = failure
-        self._roots.keep(task, failure)
-
-    def forget(self, task: int) -> None:
-        """Its client has let go of it."""
-        if self.failures:
-            self.failures.pop(task, None)
+        self.read_to = commit_count(store, 0)  # callers know of the ends before, or ask
+        self._store = store
 
     def news(self) -> list[Outcome]:
         """The outcomes of tasks that were committed since the last call."""
-        log = self._shard.log
-        rows = log[:]
-        log.clear()
+        rows = commits_since(self._store, 0, self.read_to)
+        self.read_to += len(rows)
         outcomes: list[Outcome] = []
-        record_of, is_usual = self._shard.records.get, not self.failures
+        record_of = self._store.record
         for row in rows:
             task = row if isinstance(row, int) else row[0]
             record = record_of(task)
-            if is_usual and record is not None and record.state == DONE:
+            if record is not None and record.state == DONE:
                 outcomes.append(Outcome(task, record.outputs))  # as `_outcome` would
             elif record is not None:  # else it is not held, and already forgotten
                 outcomes.append(self._outcome(task, record))
             elif not isinstance(row, int) and row[1] != DONE:
-                outcomes.append(Outcome(task, (), row[1], row[2], self.failures.get(task, b"")))
-        if len(self.failures) >= self._sweep_at:
-            self._sweep()
+                outcomes.append(Outcome(task, (), row[1], row[2]))
         return outcomes
-
-    def _sweep(self) -> None:
-        """Drop failures of tasks that the store has forgotten. No client releases tasks that were not held when they
-        failed, or tasks that runs have created."""
-        records = self._shard.records
-        self.failures = {task: one for task, one in self.failures.items() if records.get(task) is not None}
-        self._sweep_at = max(FAILURES_MIN, 2 * len(self.failures))
 
     def of(self, tasks: Iterable[int], unknown_are_lost: bool) -> list[Outcome]:
         """The outcomes of those tasks that have ended. With `unknown_are_lost`, a task that the store does not know has
         failed."""
         outcomes: list[Outcome] = []
-        records = self._shard.records
         for task in tasks:
-            record = records.get(task)
+            record = self._store.record(task)
             if record is None:
                 if unknown_are_lost:
                     outcomes.append(Outcome(task, (), FAILED, LOST.format(task)))
@@ -81,28 +58,19 @@ class Ends:
         return outcomes
 
     def forgotten(self, tasks: Iterable[int]) -> list[int]:
-        return [task for task in tasks if self._shard.records.get(task) is None]
+        return [task for task in tasks if self._store.record(task) is None]
 
     def creator_of(self, task: int) -> NodeId:
         """The node of the run that has created a task."""
-        record = self._shard.records.get(task)
+        record = self._store.record(task)
         return -1 if record is None else record.spec.home
 
     def _outcome(self, task: int, record: Record) -> Outcome:
-        if record.state in (FAILED, CANCELLED):
-            error = record.rare.error if record.rare is not None else ""
-            failure = self._failure(task, error)
-            return Outcome(task, (), record.state, error, failure, path_of(record, self._shard.records.get))
-        self.forget(task)  # of an earlier run
-        return Outcome(task, record.outputs)
-
-    def _failure(self, task: int, error: str) -> bytes:
-        """The exception of a task, or of the task that it failed because of. It is kept, because a holder of the task
-        may ask again."""
-        failure = self.failures.get(task, b"")
-        if not failure and (failure := self._roots.find(task, error)[1]):
-            self.failures[task] = failure
-        return failure
+        if record.state not in (FAILED, CANCELLED):
+            return Outcome(task, record.outputs)
+        find = self._store.record
+        error = record.rare.error if record.rare is not None else ""
+        return Outcome(task, (), record.state, error, raised_of(record, find), path_of(record, find))
 
 
 def with_each_failure_once(outcomes: list[Outcome]) -> list[Outcome]:

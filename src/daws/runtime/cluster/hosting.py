@@ -9,27 +9,25 @@ import logging
 import signal
 import time
 from asyncio import AbstractEventLoop, Future
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import uvloop
-from msgspec.structs import replace
 
 from daws.core import view
 from daws.core.events import EventType, Leave, NewStrategy
 from daws.data.files import ObjectFiles
 from daws.data.session import SessionFolders as Folders
-from daws.data.tags import root_of
 from daws.logs import set_place
 from daws.model.cluster import Members
 from daws.model.errors import UnavailableError
-from daws.model.task import NodeId
+from daws.model.task import NO_TASK, NodeId, Ready
 from daws.net.link import Link
 from daws.runs.facts import FactType
 from daws.runs.notes import News
-from daws.runtime.cluster.access import open_store
+from daws.runtime.cluster.access import StoreConnection
+from daws.runtime.cluster.clients import ClientLinks
 from daws.runtime.cluster.noting import SessionNotes
 from daws.runtime.cluster.peers import PeersAcross, StoreAcross
 from daws.runtime.cluster.reach import Reach
@@ -37,22 +35,19 @@ from daws.runtime.cluster.words import (
     NOBODY,
     AskEnds,
     AskFunction,
-    Count,
     Counted,
-    Depart,
     Ends,
     Enrol,
     Enrolled,
     Forgotten,
     FromStore,
     OpenSessions,
-    Printed,
     Refused,
-    TakeNotes,
+    TaskPrinted,
     session_of,
 )
 from daws.runtime.crew import Crew
-from daws.runtime.engine import NO_TASK, Engine
+from daws.runtime.engine import Engine
 from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.objects import ObjectGiver
 from daws.runtime.ports import StoreLink
@@ -62,8 +57,6 @@ from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
 from daws.wire.worker import Learn
 
-DIAL_AGAIN_S = 0.1
-DIAL_AGAIN_S_MAX = 2.0
 SIGNALS_S = 2.0
 """Signals within this time count as one: batch systems send SIGTERM twice within milliseconds."""
 FAREWELL_S = 10.0
@@ -109,22 +102,21 @@ class NodeHost:
         self._crew = crew
         self._bind = bind
         self._limit_bytes = limit_bytes
-        self._store_is_away = store_is_away
         self._strategy = strategy
         self._journal = journal
         self._folders: NodeFolders = Folders() if folders is None else folders
         self._opened = opened
-        self._store = StoreAcross()
-        self.notes = SessionNotes(self._store.send)
+        self._store = StoreConnection(reach, self, log, self._say_what_was_missed, self._fail, store_is_away)
         self._life: Incarnation | None = None
         self._enrolled: Future[Enrolled] = loop.create_future()
         self._over: Future[str] = loop.create_future()
         self.is_leaving = False
-        self._taught: dict[int, bytes] = {}
+        self._chosen = ""  # the strategy that was told last, as text
+        self._seen = ""  # the one that stands in the members
 
     async def run(self) -> str:
         """Returns when the node has left or was stopped."""
-        connecting = self._loop.create_task(self._stay_connected())
+        connecting = self._loop.create_task(self._store.stay())
         connecting.add_done_callback(self._on_connecting_ended)
         try:
             while True:
@@ -135,8 +127,7 @@ class NodeHost:
                 log.warning("node %s was declared dead, and begins anew", self.node)
         finally:
             connecting.cancel()
-            if self._store.link is not None:
-                await self._store.link.close()
+            await self._store.close()
             self._folders.close()
 
     def leave(self, within_s: float) -> None:
@@ -154,7 +145,8 @@ class NodeHost:
         self._end(STOPPED)
 
     def on_printed(self, stream: int, text: bytes, task: int = NO_TASK) -> None:
-        self._store.send(Printed(task, stream, text))
+        if self._life is not None:
+            self._life.clients.send_printed(TaskPrinted(task, stream, text))
 
     def _end(self, how: str) -> None:
         if not self._over.done():
@@ -183,13 +175,14 @@ class NodeHost:
             return self._over.result()
         enrolled = self._enrolled.result()
         self.node = enrolled.node
+        self._chosen = self._seen = enrolled.strategy
         set_place(node=self.node)
         life = Incarnation(self, enrolled)
         try:
             await life.open()
             self._life = life
             life.engine.begin(Members(0, ()))
-            self._take_notes()
+            life.take_notes()
             self._opened(self.node)
             return await self._over
         finally:
@@ -198,39 +191,6 @@ class NodeHost:
 
     # -- the store -----------------------------------------------------------------------------------------------------
 
-    async def _stay_connected(self) -> None:
-        wait_s = DIAL_AGAIN_S
-        is_away = was_connected = False
-        while True:
-            lost: Future[None] = self._loop.create_future()
-            try:
-                link = await open_store(self._reach, self, partial(lost.set_result, None))
-            except UnavailableError as error:
-                if self._reach.is_final(error, was_connected):
-                    self._fail(error)
-                    return
-                if not is_away and wait_s >= DIAL_AGAIN_S_MAX:  # else it is being started, as by the first node
-                    is_away = True
-                    log.warning("the store does not answer (%s); trying again until it does", error)
-                self._store_is_away()
-                await asyncio.sleep(wait_s)
-                wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
-                continue
-            if is_away:
-                log.log(self._reach.loss_level, "the store answers")
-            is_away, was_connected, since_s = False, True, time.monotonic()
-            self._store.connected(link)
-            self._say_what_was_missed(link)
-            await lost
-            self._store.link = None
-            log.log(self._reach.loss_level, "the link to the store is lost")
-            is_away = True
-            if time.monotonic() - since_s > DIAL_AGAIN_S_MAX:
-                wait_s = DIAL_AGAIN_S
-            else:  # it hangs up on us as often as we come
-                await asyncio.sleep(wait_s)
-                wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
-
     def waits_for(self) -> list[int]:
         return [] if self._life is None else self._life.engine.nesting.unheard()
 
@@ -238,10 +198,11 @@ class NodeHost:
         if self._life is not None:
             self._life.tell(node, message)
 
+    def client_of(self, session: int) -> Link[Any] | None:
+        return None if self._life is None else self._life.clients.link_of(session)
+
     def _say_what_was_missed(self, link: StoreLink) -> None:
         link.send(Enrol(self.node))
-        for function, pickled in self._taught.items():
-            link.send(Learn(function, pickled))
         if self._life is not None:
             engine = self._life.engine
             for function in engine.functions.held_back:
@@ -258,9 +219,6 @@ class NodeHost:
                     self._enrolled.set_result(word)
             elif isinstance(word, Refused):
                 self._fail(UnavailableError(word.reason, retry=False))
-            elif isinstance(word, TakeNotes):
-                self.notes.ask(word)
-                self._take_notes()
             elif self._life is None:
                 continue  # it is about an incarnation that is over
             elif isinstance(word, Ends):
@@ -271,34 +229,30 @@ class NodeHost:
                 self._life.engine.learn(word.function, word.pickled)
             elif isinstance(word, OpenSessions):
                 self._forget(set(word.sessions))
-            elif isinstance(word, Depart):
-                self.leave(word.within_s)
-            elif isinstance(word, Count):
-                engine = self._life.engine
-                self._store.send(Counted(engine.counters(), [*engine.started()]))
             else:
-                if isinstance(word, NewStrategy):
-                    self._strategy = None  # later incarnations use the store's
                 events.append(word)  # type: ignore[arg-type]
-        if events and self._life is not None:
+        if events:
+            self.happened(events)
+        if self._life is not None:
+            self._look_at_strategy(view.members(self._life.engine.core).strategy)
+
+    def _look_at_strategy(self, chosen: str) -> None:
+        """The members say which strategy was chosen. Most often the client that chose it has told it before."""
+        before, self._seen = self._seen, chosen
+        if chosen != before and chosen not in ("", self._chosen):
+            self.happened([NewStrategy(chosen)])
+
+    def happened(self, events: list[EventType]) -> None:
+        """The store or a client has told the node something."""
+        for event in events:
+            if isinstance(event, NewStrategy):
+                self._strategy = None  # later incarnations use the store's
+                self._chosen = event.text
+        if self._life is not None:
             self._life.engine.happened(events)
 
-    def crew_now(self) -> Crew:
-        """The crew of a new incarnation: it takes notes at once if a session asks for them."""
-        crew, notes = self._crew, self.notes
-        return replace(crew, tells_runs=crew.tells_runs or notes.runs, explains=crew.explains or notes.decisions)
-
-    def _take_notes(self) -> None:
-        if self._life is not None:
-            crew = self.crew_now()
-            self._life.engine.take_notes(crew.tells_runs, crew.explains)
-
     def _forget(self, open_: set[int]) -> None:
-        """Let go of functions and notes of sessions that have ended."""
-        self.notes.keep(open_)
-        self._take_notes()
-        taught = self._taught.items()
-        self._taught = {one: pickled for one, pickled in taught if session_of(root_of(one, pickled)) in open_}
+        """Let go of functions of sessions that have ended."""
         if self._life is not None:
             self._life.engine.forget(lambda root: session_of(root) not in open_)
 
@@ -311,6 +265,8 @@ class Incarnation:
         self._host = host
         self._enrolled = enrolled
         self._closing: list[Callable[[], None]] = []
+        self.clients = ClientLinks(host.happened, self._counted, host.leave, self.take_notes, self._learn_stamps)
+        self.notes = SessionNotes(self.clients.wishes, self.clients.send)
 
     async def open(self) -> None:
         host, reach = self._host, self._host._reach
@@ -323,20 +279,21 @@ class Incarnation:
             reach,
             self.node,
             files,
-            host._store,
+            host._store.send,
             lambda: view.members(self.engine.core),
             self._on_messages,
             self.on_broken,
+            self.clients.acknowledge,
         )
         self._closing.append(self._peers.close)
         door = await reach.serve(host._bind, self._welcome, self.node)
         self._closing.append(door.close)
         self.engine = Engine(
             self.node,
-            host.crew_now(),
+            host._crew,
             host._strategy or parse_strategy(self._enrolled.strategy),
             files,
-            host._store,
+            StoreAcross(host._store.send),
             self._peers,
             self,
             bool(host._journal),
@@ -345,7 +302,6 @@ class Incarnation:
             replicated=not reach.is_embedded,
             shard_count=self._enrolled.shard_count,
         )
-        self.engine.spread = self._teach
         self.engine.want = lambda function: host._store.send(AskFunction(function))
         self.engine.nesting.ask = lambda tasks: host._store.send(AskEnds(tasks, have_ended=True))
         self.engine.struck = lambda reason: host._end(STRUCK)
@@ -360,18 +316,28 @@ class Incarnation:
             close()
         if hasattr(self, "engine"):
             await self.engine.close()
+            self.clients.close()  # workers may have printed last lines
             if self.engine.journal is not None:
                 write_journal(journal_path(self._host._journal, self.node), self.engine.journal)
 
     def _welcome(self, link: Link[Any]) -> None:
         """Another node has come, or a client."""
-        store = self._host._store.link
         if link.peer.role == "node":
             self._peers.adopt(link)
-        elif store is not None:
-            store.welcome(link)
         else:
-            link.close()
+            self.clients.welcome(link)
+
+    def take_notes(self) -> None:
+        """Take the notes on runs and decisions that clients ask for."""
+        runs, decisions = self.clients.wishes()
+        crew = self._host._crew
+        self.engine.take_notes(crew.tells_runs or bool(runs), crew.explains or bool(decisions))
+
+    def _counted(self) -> Counted:
+        return Counted(self.engine.counters(), [*self.engine.started()])
+
+    def _learn_stamps(self, tasks: Sequence[Ready], stamps: Sequence[tuple[int, bytes]]) -> None:
+        self._host._store.learn_stamps(self.node, tasks, stamps)
 
     def tell(self, node: NodeId, message: MessageType) -> None:
         events: list[EventType] = []
@@ -382,10 +348,6 @@ class Incarnation:
     def _on_messages(self, events: list[EventType]) -> None:
         if self._host._life is self:
             self.engine.happened(events)
-
-    def _teach(self, function: int, pickled: bytes) -> None:
-        self._host._taught[function] = pickled
-        self._host._store.send(Learn(function, pickled))
 
     def _on_departed(self, behind: str) -> None:
         if behind:
@@ -401,10 +363,10 @@ class Incarnation:
         self._host.on_printed(stream, text, task)
 
     def on_ran(self, news: News) -> None:
-        self._host.notes.ran(news, self.engine.functions)
+        self.notes.ran(news, self.engine.functions)
 
     def on_fact(self, fact: FactType) -> None:
-        self._host.notes.learnt(fact)
+        self.notes.learnt(fact)
 
     def on_broken(self, error: BaseException) -> None:
         self._host._fail(error)

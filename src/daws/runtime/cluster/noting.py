@@ -5,7 +5,7 @@ each message also says how far that clock is behind the time of day; clients con
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,12 +13,11 @@ from msgspec.structs import replace
 from daws.model.task import FIRST_SPAWNED_ID
 from daws.runs.facts import FactType
 from daws.runs.notes import News
-from daws.runtime.cluster.words import Learnt, Ran, TakeNotes, session_of
+from daws.runtime.cluster.words import Learnt, Ran, session_of
 from daws.runtime.functions import FunctionTable
 
 SAME_CLOCK_NS = 100_000_000
 """Clocks that differ by less are taken for the clock of one machine."""
-NO_NOTES = TakeNotes()
 
 
 def clock_ns() -> int:
@@ -27,34 +26,16 @@ def clock_ns() -> int:
 
 
 class SessionNotes:
-    """The notes of one node, by session. `say` sends a message to the store."""
+    """The notes of one node, by session. `wishes` answers the sessions that want to hear of runs, and of decisions;
+    `send` sends a message to the client of a session."""
 
-    def __init__(self, say: Callable[[Any], None]) -> None:
-        self._say = say
-        self._asked = NO_NOTES
-
-    @property
-    def runs(self) -> bool:
-        """Does a session want to hear of runs?"""
-        return bool(self._asked.runs)
-
-    @property
-    def decisions(self) -> bool:
-        """Does a session want to hear of decisions?"""
-        return bool(self._asked.decisions)
-
-    def ask(self, asked: TakeNotes) -> None:
-        """Take notes for these sessions from now on, and for no others."""
-        self._asked = asked
-
-    def keep(self, open_: Collection[int]) -> None:
-        """Take notes only for sessions that are open."""
-        runs, decisions = self._asked.runs, self._asked.decisions
-        self._asked = TakeNotes([one for one in runs if one in open_], [one for one in decisions if one in open_])
+    def __init__(self, wishes: Callable[[], tuple[set[int], set[int]]], send: Callable[[int, Any], None]) -> None:
+        self._wishes = wishes
+        self._send = send
 
     def ran(self, news: News, functions: FunctionTable) -> None:
         """Send each session that asks the runs of its own tasks."""
-        asked = {*self._asked.runs, *self._asked.decisions}
+        asked = set().union(*self._wishes())
         rows: dict[int, list[Any]] = {}
         whose: dict[int, int] = {}
         for row in news.rows:
@@ -63,19 +44,13 @@ class SessionNotes:
                 rows.setdefault(session, []).append(row)
         for session, own in rows.items():
             links = tuple([one for one in news.links if whose.get(one.task) == session])
-            self._say(Ran(session, replace(news, rows=tuple(own), links=links), clock_ns()))
+            self._send(session, Ran(session, replace(news, rows=tuple(own), links=links), clock_ns()))
 
     def learnt(self, fact: FactType) -> None:
         """Send a fact to the session of its task. Facts about tasks that runs have created are not sent: no client has
         futures of these."""
-        if fact.task < FIRST_SPAWNED_ID and (session := session_of(fact.task)) in self._asked.decisions:
-            self._say(Learnt(session, fact, clock_ns()))
-
-
-def asked_by(sessions: Iterable[tuple[int, bool, bool]]) -> TakeNotes:
-    """The order for nodes. Each session is its number, and whether it wants to hear of runs and of decisions."""
-    known = sorted(sessions)
-    return TakeNotes([one for one, runs, _ in known if runs], [one for one, _, decisions in known if decisions])
+        if fact.task < FIRST_SPAWNED_ID and (session := session_of(fact.task)) in self._wishes()[1]:
+            self._send(session, Learnt(session, fact, clock_ns()))
 
 
 def news_here(word: Ran) -> News:

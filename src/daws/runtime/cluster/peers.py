@@ -21,9 +21,7 @@ from daws.net.link import Link
 from daws.net.links import Links
 from daws.runtime.cluster.parcels import AskObjects, GiveObjects, Parcels
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.cluster.words import KeepFailure
 from daws.runtime.objects import ObjectSource
-from daws.runtime.ports import StoreLink
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelTaken, MessageType, SubmissionTaken
 from daws.workers.system import wait_for_turns
@@ -34,31 +32,14 @@ BETWEEN_NODES: msgpack.Decoder[list[Word]] = msgpack.Decoder(list[Word])
 
 
 class StoreAcross:
-    """The store, as long as there is a `link` to it."""
+    """The store, as long as there is a connection to it. `send` sends a message to it."""
 
-    def __init__(self) -> None:
-        self.link: StoreLink | None = None
+    def __init__(self, send: Callable[[Any], None]) -> None:
         self.deferred: list[EventType] = []  # every answer wakes the node
-        self._failures: dict[int, bytes] = {}  # that could not be told yet
-
-    def send(self, word: Any) -> None:
-        if self.link is not None:
-            self.link.send(word)
-
-    def connected(self, link: StoreLink) -> None:
-        self.link = link
-        for task, failure in self._failures.items():
-            link.send(KeepFailure(task, failure))
-        self._failures.clear()
+        self.send = send
 
     def call(self, effect: CallStore, now_ns: int, events: list[EventType]) -> None:
         self.send(effect)
-
-    def keep_failure(self, task: int, failure: bytes) -> None:
-        if self.link is None:
-            self._failures[task] = failure
-        else:
-            self.link.send(KeepFailure(task, failure))
 
     def settle(self) -> list[Outcome]:
         """Return nothing: messages are sent at the end of the turn, and the store tells of ends by itself."""
@@ -74,17 +55,20 @@ class PeersAcross:
         reach: Reach,
         node: NodeId,
         files: ObjectFiles,
-        store: StoreAcross,
+        tell_store: Callable[[Any], None],
         members: Callable[[], Members],
         happened: Callable[[list[EventType]], None],
         failed: Callable[[BaseException], None],
+        acknowledge: Callable[[SubmissionTaken | CancelTaken], bool],
     ) -> None:
+        """`acknowledge` sends an acknowledgement to the client that waits for it, if there is one; else it is for the
+        sweeper, which is where the store is called."""
         self._loop = loop
         self._reach = reach
-        self._receipts = CancelTaken if reach.is_embedded else CancelTaken | SubmissionTaken
+        self._acknowledge = acknowledge
         self._node = node
         self._files = files
-        self._store = store
+        self._tell_store = tell_store
         self._members = members
         self._happened = happened
         self._failed = failed
@@ -122,8 +106,8 @@ class PeersAcross:
             events.append(message)
         elif to >= 0:
             self._links.send(to, message)
-        elif isinstance(message, self._receipts):  # for the store's server, or the client of a store without one
-            self._store.send(message)
+        elif isinstance(message, SubmissionTaken | CancelTaken) and not self._acknowledge(message):
+            self._tell_store(message)
 
     def _on_words(self, peer: NodeId, words: list[Word]) -> None:
         events: list[EventType] = []

@@ -19,7 +19,6 @@ from time import monotonic, sleep
 
 from msgspec.structs import replace
 
-from daws.core.events import NewStrategy
 from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.data.folders import remove_tree
@@ -29,9 +28,10 @@ from daws.model.cluster import Members
 from daws.model.errors import StrategyError, UnavailableError
 from daws.model.task import NodeId
 from daws.runtime.cluster.children import Child, Children
-from daws.runtime.cluster.joined import COPIES, JoinedCluster
+from daws.runtime.cluster.farobjects import COPIES
+from daws.runtime.cluster.joined import LAST_WORDS_S, JoinedCluster
 from daws.runtime.cluster.reach import PrivateReach
-from daws.runtime.cluster.words import NOBODY, Attached, NodeDied, StartNode, StartStore
+from daws.runtime.cluster.words import NOBODY, ClusterIs, NodeDied, StartNode, StartStore
 from daws.runtime.crew import Crew
 from daws.runtime.ports import Listener
 from daws.strategy import format_strategy
@@ -125,7 +125,7 @@ class PrivateCluster(JoinedCluster):
         return tuple([node for node, path in files if self._adopted(node, object_, path, packed.size_bytes)])
 
     def _adopted(self, node: NodeId, object_: int, path: str, size_bytes: int) -> bool:
-        source = self._source(node)
+        source = self._objects.source(node, self.members)
         if source is not None and source.adopt(object_, path, size_bytes):
             return True
         with suppress(OSError):
@@ -134,7 +134,6 @@ class PrivateCluster(JoinedCluster):
 
     def use_strategy(self, text: str) -> None:
         self._start = replace(self._start, strategy=b"")  # later nodes use the store's
-        self._start_store = replace(self._start_store, strategy=text)
         super().use_strategy(text)
 
     # -- the thread ----------------------------------------------------------------------------------------------------
@@ -147,21 +146,27 @@ class PrivateCluster(JoinedCluster):
         self._children.start(self._start_store)
         await self._full
 
-    async def _stay_connected(self) -> None:
+    async def _wait_for_store(self) -> None:
         await self._store_up.wait()
-        await super()._stay_connected()
 
     async def _farewell(self) -> None:
+        if self._runs or self._decisions:
+            await self._last_words()
         if self._children is not None:
             await self._children.close()
-            await self._last_words()
-        if self._link is not None:
-            link, self._link = self._link, None
-            await link.close()
+            await self._hear_out()
+        self._nodes.abort()
+        await self._store.close()
         if self._children is not None:
             await self._children.let_go()
         elif self._server is not None:
             self._server.bury(kill=True)
+
+    async def _hear_out(self) -> None:
+        """Read what nodes have sent before they ended: their last output."""
+        until_s = self.loop.time() + LAST_WORDS_S
+        while self._nodes.count and self.loop.time() < until_s:
+            await asyncio.sleep(LOOK_S)
 
     def _look_around(self) -> None:
         """There are nodes, or there will be soon."""
@@ -195,7 +200,7 @@ class PrivateCluster(JoinedCluster):
         if child.node != NOBODY:  # else it had not joined yet
             self._died.add(child.node)
             self._segments.pop(child.node, None)
-            self._say(NodeDied(child.node))
+            self._store.send(NodeDied(child.node))
             for folder in self._folders.node_folders(child.node):
                 if folder is not None:
                     remove_tree(str(folder))
@@ -219,12 +224,10 @@ class PrivateCluster(JoinedCluster):
 
     # -- what the store says -------------------------------------------------------------------------------------------
 
-    def _on_attached(self, word: Attached) -> None:
-        super()._on_attached(word)
+    def _on_cluster(self, word: ClusterIs) -> None:
+        super()._on_cluster(word)
         for node in self._died:
-            self._say(NodeDied(node))
-        if not self._start.strategy:
-            self._say(NewStrategy(self._start_store.strategy))
+            self._store.send(NodeDied(node))
 
     def _on_members(self, members: Members) -> None:
         super()._on_members(members)

@@ -17,7 +17,6 @@ from socket import AF_INET, AF_INET6, SOCK_STREAM, socket
 import uvloop
 
 from daws.model.errors import StoreFullError, UsageError
-from daws.runtime.cluster.book import Book
 from daws.runtime.cluster.reach import PrivateReach, Reach, close_links
 from daws.runtime.cluster.serving import StoreServer, settings_of
 from daws.runtime.cluster.words import StartStore
@@ -32,8 +31,8 @@ START_AGAIN_S = 3.0
 LINE_BYTES_MAX = 1000
 PRIVATE_LOG_BYTES_MIN = 1 << 29
 """Shortening the log of a private cluster takes processors away from its tasks."""
-PATIENCE_S = 60.0
-"""How long a private cluster's store waits for its client when both the store and the links to it are new."""
+QUIET_AFTER_S = 60.0
+"""Messages for which nobody waits are sent as if a lease of a private cluster were so long."""
 log = logging.getLogger("daws.store")
 
 
@@ -52,7 +51,7 @@ def run_store(folder: Path, idle_s: float = 0.0, ready: Callable[[str], None] = 
     asyncio.set_event_loop(loop)
     store, files = open_store(state / "store", settings_of(reach.lease_ns))
     group = GroupSync(loop, files)
-    server = StoreServer(loop, store, Book(state / "book.json"), STRATEGY, group.when_safe)
+    server = StoreServer(loop, store, STRATEGY, group.when_safe)
     try:
         door = loop.run_until_complete(reach.serve(reach.store_address, server.welcome))
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -79,9 +78,9 @@ def serve_privately(loop: asyncio.AbstractEventLoop, start: StartStore) -> None:
     in the hands of the kernel, and so outlives the process.
     """
     state = Path(start.state)
-    store, files = open_store(state / "log", settings_of(LEASE_NS), durable=False, log_bytes_min=PRIVATE_LOG_BYTES_MIN)
-    book = Book(state / "book.json", durable=False, first_session=0)
-    server = StoreServer(loop, store, book, start.strategy, DirectSync(loop, files).when_safe, PATIENCE_S)
+    settings = settings_of(LEASE_NS, first_session=0)
+    store, files = open_store(state / "log", settings, durable=False, log_bytes_min=PRIVATE_LOG_BYTES_MIN)
+    server = StoreServer(loop, store, start.strategy, DirectSync(loop, files).when_safe, QUIET_AFTER_S)
     loop.run_until_complete(PrivateReach(start.run, "store").serve("", server.welcome))
 
 

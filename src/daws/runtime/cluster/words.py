@@ -1,13 +1,13 @@
-"""What is said on the links between the store's server and nodes, clients and tools. A frame is a list of these.
+"""The messages on the links between the store's server, nodes, clients and tools. A frame is a list of them.
 
-A link may break at any time, and then what was on its way is lost. So whoever connects again asks for what it may have
-missed, and says again what was not answered; each word can be heard twice without harm.
+A link may break at any time, and messages on their way are lost then. A process that connects again asks for what it
+may have missed, and sends again what was not answered. Each message can be received twice without harm.
 """
 
 from msgspec import Struct, msgpack
 
 from daws.core.effects import CallStore
-from daws.core.events import CallFine, NewStrategy, StoreAnswered
+from daws.core.events import CallFine, CallsSafe, NewStrategy, StoreAnswered, StoreChanged
 from daws.model.cluster import Members
 from daws.model.task import NodeId
 from daws.runs.facts import FactType
@@ -15,17 +15,13 @@ from daws.runs.notes import News
 from daws.runtime.crew import Crew
 from daws.runtime.ports import Counters
 from daws.wire.ends import Outcome
-from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
+from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
+from daws.wire.store import NO_SESSION
 from daws.wire.store import SESSION_BITS as SESSION_BITS
 from daws.wire.store import session_of as session_of
 from daws.wire.worker import Learn
 
 NOBODY = -1
-
-
-def in_use(name: str) -> str:
-    """Why somebody cannot have this session."""
-    return f"session {name!r} is in use by another client; it is free when that one closes it, or is gone for a lease"
 
 
 class Word(Struct, frozen=True, array_like=True, tag=True):
@@ -48,13 +44,6 @@ class Enrolled(Word, frozen=True):
     lease_ns: int
     strategy: str
     shard_count: int = 1
-
-
-class KeepFailure(Word, frozen=True):
-    """What the last run of a task raised; said before the end of that run is."""
-
-    task: int
-    failure: bytes
 
 
 class Ends(Word, frozen=True):
@@ -84,26 +73,18 @@ class AskFunction(Word, frozen=True):
 
 
 class OpenSessions(Word, frozen=True):
-    """Said to nodes when sessions have ended: those that have not. What was kept of others can go."""
+    """The sessions that have not ended, sent to nodes when others have. What was kept of these can go."""
 
     sessions: list[int]
 
 
-class Printed(Word, frozen=True):
+class TaskPrinted(Word, frozen=True):
     """What a task wrote to its standard output (1) or error (2), or logged, on its way to its client. For one that a
     run has created, `task` is a number of the same session."""
 
     task: int
     stream: int
     text: bytes
-
-
-class TakeNotes(Word, frozen=True):
-    """Sent to nodes: the sessions that want to hear of runs, and those that want to hear of decisions. Nodes take notes
-    only while there are such sessions."""
-
-    runs: list[int] = []
-    decisions: list[int] = []
 
 
 class Ran(Word, frozen=True):
@@ -124,7 +105,7 @@ class Learnt(Word, frozen=True):
 
 
 class Count(Word, frozen=True):
-    """A question to a node, answered by Counted; or of a client to the store, answered by Counts."""
+    """A question to a node, answered by Counted."""
 
 
 class Counted(Word, frozen=True):
@@ -143,28 +124,19 @@ class Depart(Word, frozen=True):
 # -- clients and the store ---------------------------------------------------------------------------------------------
 
 
-class Attach(Word, frozen=True):
-    """A client opens a session, or goes on with one: with the `session` that it knows, or a `name` that it was kept
-    under. If it is `kept`, it goes on when the client is gone. With `runs` and `decisions` the client wants to hear of
-    each run and each decision about its tasks. Answered by Attached or Refused."""
-
-    nonce: bytes
-    name: str = ""
-    kept: bool = False
-    session: int = NOBODY
-    runs: bool = False
-    decisions: bool = False
+class AskCluster(Word, frozen=True):
+    """The first message of a client or a tool. Answered by ClusterIs; from then on it is told of all members."""
 
 
-class Attached(Word, frozen=True):
-    """`tasks` are those that the session has and holds, with the number of their outputs; `next_task` is free."""
+class ClusterIs(Word, frozen=True):
+    """`strategy` is what the cluster goes by now, as text; `shard_count` of how many shards its store is. `proposal` is
+    a number for a session that the client may open."""
 
-    session: int
-    name: str
-    next_task: int
-    members: Members
+    lease_ns: int
     strategy: str
-    tasks: list[tuple[int, int]] = []
+    shard_count: int
+    members: Members
+    proposal: int = NO_SESSION
 
 
 class Refused(Word, frozen=True):
@@ -177,24 +149,31 @@ class NowMembers(Word, frozen=True):
     members: Members
 
 
-class CancelTasks(Word, frozen=True):
-    tasks: tuple[int, ...]
+# -- clients and nodes -------------------------------------------------------------------------------------------------
 
 
-class Close(Word, frozen=True):
-    """The client goes. A session that is not kept ends with it: what has not ended is cancelled. Answered by Closed."""
+class Here(Word, frozen=True):
+    """A client says to a node whose it is: output of its tasks is sent on this link. With `runs` and `decisions` so are
+    each run and each decision about its tasks."""
 
-    keep: bool
+    session: int
+    runs: bool = False
+    decisions: bool = False
 
 
-class Closed(Word, frozen=True):
-    pass
+class Fresh(Word, frozen=True):
+    """Tasks that their client has just written into a Valkey store, and the stamps of their cells (see
+    `daws.store.valkey.told`)."""
+
+    submission: Submission
+    stamps: tuple[tuple[int, bytes], ...]
 
 
-class Counts(Word, frozen=True):
-    """What all nodes have seen, and the tasks that their workers have."""
+class Sealed(Word, frozen=True):
+    """Tasks that have ended well, and the stamps of their cells before and after."""
 
-    nodes: list[Counted]
+    outcomes: list[Outcome]
+    seal: tuple[bytes, bytes]
 
 
 class NodeDied(Word, frozen=True):
@@ -239,78 +218,16 @@ class Broken(Word, frozen=True):
     failure: bytes
 
 
-# -- tools and the store -----------------------------------------------------------------------------------------------
-
-
-class SessionInfo(Struct, frozen=True, array_like=True):
-    """A session for people."""
-
-    session: int
-    name: str
-    kept: bool
-    attached: bool
-    since: float
-    waiting: int
-    done: int
-    failed: int
-
-
-class AskMembers(Word, frozen=True):
-    """Answered by NowMembers."""
-
-
-class AskSessions(Word, frozen=True):
-    """Answered by Sessions."""
-
-
-class Sessions(Word, frozen=True):
-    sessions: list[SessionInfo]
-
-
-class Drain(Word, frozen=True):
-    """Have a node leave. Answered by Done or Refused."""
-
-    node: NodeId
-    within_s: float
-
-
-class EndSession(Word, frozen=True):
-    """End a session that was kept. Answered by Done or Refused."""
-
-    name: str
-
-
-class Done(Word, frozen=True):
-    pass
-
-
 ToStore = (
-    Enrol
-    | CallStore
-    | KeepFailure
-    | AskEnds
-    | AskFunction
-    | Learn
-    | Printed
-    | Counted
-    | CancelTaken
-    | Ran
-    | Learnt
-    | NodeDied
-    | Attach
-    | CancelTasks
-    | Count
-    | NewStrategy
-    | Close
-    | AskMembers
-    | AskSessions
-    | Drain
-    | EndSession
+    Enrol | CallStore | AskEnds | AskFunction | SubmissionTaken | CancelTaken | NodeDied | AskCluster | NewStrategy
 )
 FromStore = (
     Enrolled
+    | ClusterIs
     | StoreAnswered
     | CallFine
+    | CallsSafe
+    | StoreChanged
     | Ends
     | Forgotten
     | Learn
@@ -318,24 +235,17 @@ FromStore = (
     | NewTasks
     | LetGo
     | CancelOrder
-    | Depart
     | OpenSessions
-    | TakeNotes
     | NewStrategy
-    | Count
-    | Attached
-    | Refused
     | NowMembers
-    | Printed
-    | Ran
-    | Learnt
-    | Counts
-    | Closed
-    | Sessions
-    | Done
+    | Refused
 )
+ToNode = Here | Fresh | Submission | NewTasks | LetGo | CancelOrder | Depart | NewStrategy | Count
+ToClient = Ends | Sealed | TaskPrinted | Ran | Learnt | Counted | CancelTaken | SubmissionTaken
 
 TO_STORE: msgpack.Decoder[list[ToStore]] = msgpack.Decoder(list[ToStore])
 FROM_STORE: msgpack.Decoder[list[FromStore]] = msgpack.Decoder(list[FromStore])
+TO_NODE: msgpack.Decoder[list[ToNode]] = msgpack.Decoder(list[ToNode])
+TO_CLIENT: msgpack.Decoder[list[ToClient]] = msgpack.Decoder(list[ToClient])
 START: msgpack.Decoder[list[StartStore | StartNode]] = msgpack.Decoder(list[StartStore | StartNode])
 FROM_CHILD: msgpack.Decoder[list[Up | Broken]] = msgpack.Decoder(list[Up | Broken])

@@ -10,7 +10,7 @@ from daws.core.node import NodeCore
 from daws.model.states import FAILED
 from daws.model.task import NodeId, Ready
 from daws.sim.checkers.commits import Commits
-from daws.sim.checkers.ends import Ends
+from daws.sim.checkers.ends import EndTruth
 from daws.sim.checkers.known import Known
 from daws.sim.checkers.leaving import Leavers
 from daws.sim.checkers.objects import Objects
@@ -55,7 +55,7 @@ class Checker:
         self.runs = Runs(known)
         self.objects = Objects(known)
         self.leavers = Leavers(known)
-        self.ends = Ends(known, self.runs)
+        self.ends = EndTruth(known, self.runs)
         self.prompt = Prompt(known) if kernel.faults is not None else None
         self.committed, self.started, self.running = known.committed, known.started, known.running
         self.count = known.count

@@ -12,7 +12,7 @@ from daws.sim.checkers.runs import Runs
 from daws.store.memory.snapshot import commits_in, intents_in, is_trimmed, unfinished_in
 
 
-class Ends:
+class EndTruth:
     """A final look at the store, the client and the facts that the checkers have collected."""
 
     def __init__(self, known: Known, runs: Runs) -> None:

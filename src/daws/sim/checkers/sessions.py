@@ -57,7 +57,6 @@ class SessionTruth:
         self.ended_sessions: set[int] = set()
         self.seen_sessions: set[int] = set()
         self.functions: set[int] = set()
-        self.unneeded: set[int] = set()  # sessions whose functions may go
         self.puts: dict[int, tuple[NodeId, ...]] = {}  # objects from outside: where they were put
         self.announced: dict[int, tuple[int, ...]] = {}  # by batch: objects of which a node is told that it has them
         self.taken: set[tuple[NodeId, int]] = set()  # nodes, and objects of which these have heard
@@ -166,9 +165,9 @@ class SessionTruth:
 
     def check_functions(self, session: int) -> None:
         """Look for functions that were acknowledged: they stay until nothing can need them any more."""
-        for task in sorted(self.functions & self.acknowledged) if session not in self.unneeded else ():
+        for task in sorted(self.functions & self.acknowledged):
             if session_of(task) == session and self.kernel.store.record(task) is None:
-                self.fail(f"function {task} was in the store, and is gone before anybody said that it is not needed")
+                self.fail(f"function {task} was in the store, and is gone while its session is there")
 
     def is_durable(self, task: int) -> bool:
         """Whether the end of a task survives a restart of the store. A store that forgets tells ends before that."""
@@ -297,9 +296,6 @@ class SessionTruth:
         kernel = self.kernel
         if kernel.store.sessions:
             self.fail(f"there is still a session: {kernel.store.sessions}")
-        for task in sorted(self.functions & self.acknowledged):
-            if session_of(task) not in self.unneeded:
-                self.fail(f"function {task} is gone, and nobody has said that it is not needed")
         for task, record in tasks_in(kernel.store):
             if session_of(task) in self.seen_sessions:
                 state = STATE_NAMES[record.state]

@@ -48,6 +48,7 @@ class StoreSettings(Struct, frozen=True, array_like=True):
     history: bool = False
     direct: bool = False
     retired_max: int = 0
+    first_session: int = 1
 
 
 class LoggedCall(Struct, frozen=True, array_like=True, gc=False):
@@ -80,6 +81,7 @@ class LoggedStore(MemoryStore):
             settings.history,
             settings.direct,
             settings.retired_max,
+            settings.first_session,
         )
         self.log = log
         self.ahead_ns = 0  # how far its clock is ahead of its caller's, which may have begun anew with the machine

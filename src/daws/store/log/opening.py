@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic_ns
+from time import time_ns
 from typing import TypeVar
 
 import msgspec
@@ -144,7 +144,7 @@ def open_store(
 ) -> tuple[LoggedStore, CallFiles]:
     """The store in a folder, as it was or new, and its log. Raises LogError if the folder cannot be used."""
     if now_ns is None:
-        now_ns = monotonic_ns()
+        now_ns = time_ns()
     store = LoggedStore(settings, _Nowhere())
     folder = Folder(path)
     lock = folder.lock()

@@ -56,7 +56,7 @@ def attachment(store: MemoryStore, row: wire.AttachSession, now_ns: int) -> Sess
     if entry is None:
         if row.session != NO_SESSION or row.why != TO_USE:
             return REFUSED
-        number = store.session_count + 1
+        number = row.proposal if row.proposal != NO_SESSION else store.session_count + 1
         return SessionEntry(number, row.name or f"session-{number}", row.kept, row.nonce, now_ns)
     if entry.nonce != row.nonce:
         if row.why != TO_END and is_attached(store, entry, now_ns):
@@ -109,7 +109,8 @@ def detach(store: MemoryStore, shard: Shard, row: wire.DetachSession, now_ns: in
 @serves(wire.ListSessions)
 def list_sessions(store: MemoryStore, shard: Shard, row: wire.ListSessions, now_ns: int) -> AnswerType:
     entries = tuple(store.sessions.values())
-    return wire.SessionList(entries, tuple([one.number for one in entries if is_attached(store, one, now_ns)]))
+    attached = tuple([one.number for one in entries if is_attached(store, one, now_ns)])
+    return wire.SessionList(entries, attached, tuple([store.session_leases[number] for number in attached]))
 
 
 @serves(wire.CloseSession)
@@ -175,10 +176,19 @@ def held_tasks(shard_count: int, row: wire.FindHeld, mine: Iterable[tuple[int, R
 def _held_task(task: int, record: Record) -> HeldTask:
     spec = record.spec
     state = record.state if record.state in FINAL or not has_ended(record) else STATE_DONE
-    # Functions lie in the store alone. Other objects from outside are on nodes, or were, if these have died.
-    is_function = spec.kind == FROM_OUTSIDE and any(one[4] and not one[3] for one in record.outputs)
-    listed = task < FIRST_SPAWNED_ID and not (spec.leaf or is_function)
+    listed = task < FIRST_SPAWNED_ID and not (spec.leaf or is_function(record))
     return HeldTask(task, len(spec.outputs), state, record.held, listed)
+
+
+def is_function(record: Record) -> bool:
+    """Functions lie in the store alone. Other objects from outside are on nodes, or were, if these have died."""
+    return record.spec.kind == FROM_OUTSIDE and any(one[4] and not one[3] for one in record.outputs)
+
+
+def function_in(store: MemoryStore, function: int) -> bytes | None:
+    """The code of a function, if it was brought in."""
+    record = store.record(function)
+    return record.outputs[0][4] if record is not None and is_function(record) else None
 
 
 def unfinished_of(task: int, record: Record, shard_count: int) -> Submit | None:

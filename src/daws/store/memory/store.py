@@ -52,12 +52,13 @@ class MemoryStore:
         history: bool = False,
         direct: bool = False,
         retired_max: int = 0,
+        first_session: int = 1,
     ) -> None:
         """Make an empty store.
 
         `direct`: a commit satisfies the children in its own shard in the same update. `retired_max`: the number of
         retired tasks that the store remembers (0: all). A limit is safe only if no message about a task comes very
-        late, and no child is named before it exists.
+        late, and no child is named before it exists. Sessions are numbered from `first_session` on.
         """
         self.direct = direct
         self.retired_max = retired_max
@@ -78,7 +79,7 @@ class MemoryStore:
         self.enrolled: dict[bytes, NodeId] = {}  # nonce -> number of the nodes that came last
         self.node_count = 0  # so many numbers of nodes were given
         self.sessions: dict[int, wire.SessionEntry] = {}
-        self.session_count = 0  # the highest number of a session so far
+        self.session_count = first_session - 1  # the highest number of a session so far
         self.session_leases: dict[int, int] = {}  # until when its client has it
         self.calls = 0
         self.touched = 0

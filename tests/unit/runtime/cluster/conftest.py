@@ -7,13 +7,15 @@ from typing import Any, TypeVar
 import pytest
 from msgspec import msgpack, structs
 
+from daws.core.effects import CallStore
+from daws.core.events import StoreAnswered
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.net.handshake import Hello
-from daws.runtime.cluster import words
-from daws.runtime.cluster.book import Book
+from daws.runtime.cluster import sweeping, words
 from daws.runtime.cluster.serving import StoreServer, settings_of
+from daws.runtime.crew import TICK_NS
 from daws.store.memory import MemoryStore
-from daws.wire.store import Lease
+from daws.wire.store import TO_END, AttachSession, DetachSession, Lease, SessionAttached
 
 W = TypeVar("W")
 
@@ -26,6 +28,7 @@ class Party:
         self.peer = Hello("tests", role)
         self.said: list[Any] = []
         self.is_open = True
+        self.nonce = b""  # of a client
         server.welcome(self)  # type: ignore[arg-type]
 
     def begin(self, decoder: Any, received: Any, lost: Any) -> None:
@@ -48,12 +51,56 @@ class Party:
         return found
 
 
+class SweepClock:
+    """The clock of sweepers, which passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now_ns = 1 << 40
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+    def tick(self) -> None:
+        self.now_ns += TICK_NS
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SweepClock:
+    made = SweepClock()
+    monkeypatch.setattr(sweeping, "monotonic_ns", made)
+    return made
+
+
 class Site:
     """A server, and short ways to nodes and clients."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, book: Book, lease_ns: int = 1 << 50) -> None:
-        store = MemoryStore(**structs.asdict(settings_of(lease_ns)))
-        self.server = StoreServer(loop, store, book, "daws")
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: SweepClock,
+        lease_ns: int = 1 << 62,
+        store: MemoryStore | None = None,
+    ) -> None:
+        store = store or MemoryStore(**structs.asdict(settings_of(lease_ns)))
+        self.server = StoreServer(loop, store, "daws")
+        self.clock = clock
+
+    def look(self, times: int = 1) -> None:
+        """Let the server look after all things, with a tick of its sweeper before each time."""
+        for _ in range(times):
+            self.clock.tick()
+            self.server._look()
+
+    def end(self, client: Party, session: int) -> None:
+        """A client leaves, and its session is to end."""
+        client.tells(
+            CallStore(90, 0, [AttachSession(client.nonce, session=session, why=TO_END)]),
+            CallStore(91, 0, [DetachSession(client.nonce, session, True)]),
+        )
+
+    def abandon(self, session: int) -> None:
+        """Let the lease of a session's client run out."""
+        self.server.store.session_leases[session] = 0
 
     def node(self) -> tuple[Party, int]:
         party = Party(self.server)
@@ -63,17 +110,20 @@ class Site:
         self.server.store.apply(0, [Lease(enrolled.node, 0, info)], 0)
         return party, enrolled.node
 
-    def client(self, name: str = "", kept: bool = False, nonce: bytes = b"") -> tuple[Party, words.Attached]:
-        party = Party(self.server)
-        party.tells(words.Attach(nonce or bytes([len(self.server.sessions)] * 16), name, kept))
-        (attached,) = party.hears(words.Attached)
+    def client(self, name: str = "", kept: bool = False, nonce: bytes = b"") -> tuple[Party, SessionAttached]:
+        party = Party(self.server, "client")
+        nonce = party.nonce = nonce or bytes([len(self.server.store.sessions)] * 16)
+        party.tells(words.AskCluster(), CallStore(1, 0, [AttachSession(nonce, name, kept)]))
+        (answered,) = party.hears(StoreAnswered)
+        (attached,) = answered.answers
+        assert isinstance(attached, SessionAttached)
         return party, attached
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
+def site(clock: SweepClock) -> Iterator[Site]:
     loop = asyncio.new_event_loop()
-    made = Site(loop, Book(None))
+    made = Site(loop, clock)
     yield made
     made.server.close()
     loop.close()

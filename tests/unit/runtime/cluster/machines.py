@@ -26,7 +26,7 @@ from daws.model.cluster import Members
 from daws.model.errors import DawsError
 from daws.net.config import EMBEDDED, ClusterConfig
 from daws.net.folder import init_cluster
-from daws.runtime.cluster import words
+from daws.runtime.cluster import asking
 from daws.runtime.cluster.asking import ask
 from daws.runtime.engine import Engine
 
@@ -93,18 +93,16 @@ class Machines:
 
     def _is_served(self) -> bool:
         try:
-            ask(self.folder, words.AskMembers())
+            ask(self.folder, asking.members)
         except DawsError:
             return False
         return True
 
     def members(self) -> Members:
         try:
-            answer = ask(self.folder, words.AskMembers())
+            return ask(self.folder, asking.members)
         except DawsError:
             return Members(0, ())
-        assert isinstance(answer, words.NowMembers)
-        return answer.members
 
     def wait_for(self, count: int) -> Members:
         """Until there are so many members."""

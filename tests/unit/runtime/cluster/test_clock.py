@@ -13,14 +13,16 @@ from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines
 LEASE_S = 3.0
 
 
-def test_it_stands_still_while_nobody_reads_it(monkeypatch: pytest.MonkeyPatch):
-    now_ns = 5_000_000_000
+def test_it_begins_with_the_time_of_day_and_stands_still_while_nobody_reads_it(monkeypatch: pytest.MonkeyPatch):
+    now_ns, today_ns = 5_000_000_000, 1_700_000_000_000_000_000
     monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns)
+    monkeypatch.setattr(time, "time_ns", lambda: today_ns)
     clock = StandingClock()
+    monkeypatch.setattr(time, "time_ns", lambda: 0)  # it may be set back later
     found = []
     for passed_ns in (0, STOP_NS // 2, STOP_NS, 60 * STOP_NS, STOP_NS // 4):
         now_ns += passed_ns
-        found.append(clock.now_ns() - 5_000_000_000)
+        found.append(clock.now_ns() - today_ns)
     assert found == [0, STOP_NS // 2, STOP_NS * 3 // 2, STOP_NS * 5 // 2, STOP_NS * 11 // 4]
 
 

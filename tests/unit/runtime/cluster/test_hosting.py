@@ -13,7 +13,7 @@ import uvloop
 from daws.model.errors import PeerError, UnavailableError
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
-from daws.runtime.cluster import hosting
+from daws.runtime.cluster import access
 from daws.runtime.cluster.hosting import STRUCK, NodeHost
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.crew import Crew
@@ -57,14 +57,13 @@ def test_a_store_that_is_being_started_is_no_reason_to_warn(
     async def refuse(*_: Any) -> None:
         raise UnavailableError("Connection refused", retry=True)
 
-    monkeypatch.setattr(hosting, "open_store", refuse)
-    monkeypatch.setattr(hosting, "DIAL_AGAIN_S_MAX", longest_s)
+    monkeypatch.setattr(access, "open_store", refuse)
+    monkeypatch.setattr(access, "DIAL_AGAIN_S_MAX", longest_s)
 
     async def main() -> None:
         host = NodeHost(asyncio.get_running_loop(), Reach(tmp_path / "lab", "node"), Crew(1), "127.0.0.1:0")
-        monkeypatch.setattr(host, "_store_is_away", lambda: None)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(host._stay_connected(), 1.0)
+            await asyncio.wait_for(host._store.stay(), 1.0)
 
     uvloop.run(main())
     assert len(caplog.records) == said
@@ -89,12 +88,12 @@ def test_a_node_that_was_connected_outlives_somebody_else_at_the_port_of_the_sto
             raise error from ssl.SSLError("WRONG_VERSION_NUMBER")
         raise UnavailableError("it refuses: another protocol", retry=False) from PeerError("it refuses")
 
-    monkeypatch.setattr(hosting, "open_store", open_store)
-    monkeypatch.setattr(hosting, "DIAL_AGAIN_S", 0.01)
+    monkeypatch.setattr(access, "open_store", open_store)
+    monkeypatch.setattr(access, "DIAL_AGAIN_S", 0.01)
 
     async def main() -> str:
         host = NodeHost(asyncio.get_running_loop(), Reach(tmp_path / "lab", "node"), Crew(1), "127.0.0.1:0")
-        await asyncio.wait_for(host._stay_connected(), 10.0)
+        await asyncio.wait_for(host._store.stay(), 10.0)
         return str(host._over.exception())
 
     assert uvloop.run(main()) == ("it refuses: another protocol" if was_connected else "it does not speak TLS")

@@ -12,6 +12,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from daws.client.connect import ConnectedCluster
 from daws.client.gathering import gather
 from daws.client.waiting import wait
 from daws.model.errors import ClusterError, UnavailableError, UsageError
-from daws.runtime.cluster import words
+from daws.runtime.cluster import asking
 from daws.runtime.cluster.asking import ask
 from daws.workers.errors import RemoteError
 from tests.unit.client.inner_jobs import fibonacci
@@ -153,7 +154,8 @@ def test_what_tasks_print_appears_here(three: Machines, capfd: pytest.CaptureFix
         found = ""
         while found.count("hello\n") < 40 or "part of a nest\n" not in found:
             found += capfd.readouterr().out
-    ask(three.folder, words.Drain(max(three.members().nodes), 30.0))
+    last = max(three.members().nodes)
+    ask(three.folder, lambda tool: asking.drain(tool, last, 30.0))
     assert late.wait() == 0
 
 
@@ -257,11 +259,9 @@ def test_sessions_are_listed_kept_and_gone_on_with(three: Machines):
         more = again.submit(abs, -5)
         assert more.result(DEADLINE_S) == 5
         again.detach()
-    answer = ask(three.folder, words.AskSessions())
-    assert isinstance(answer, words.Sessions)
-    (info,) = [one for one in answer.sessions if one.name == "work"]
+    (info,) = [one for one in ask(three.folder, asking.sessions) if one.name == "work"]
     assert (info.done, info.attached, info.kept) == (11, False, True)
-    ask(three.folder, words.EndSession("work"))
+    ask(three.folder, lambda tool: asking.end_session(tool, "work"))
     with three.connect("work") as empty:
         assert empty.futures() == []
 
@@ -321,7 +321,7 @@ def test_wrong_use_is_refused_in_a_line(three: Machines, tmp_path: Path):
     with pytest.raises(ClusterError, match="there is no"):
         Machines.connect(_Folder(tmp_path))  # type: ignore[arg-type]
     with pytest.raises(UnavailableError, match="no node 77"):
-        ask(three.folder, words.Drain(77, 1.0))
+        ask(three.folder, lambda tool: asking.drain(tool, 77, 1.0))
 
 
 class _Folder:
@@ -340,7 +340,7 @@ def test_a_node_that_joins_late_gets_work_and_one_that_is_drained_leaves_none_be
             blocks = [cluster.submit(block, index, 80_000, 0.02) for index in range(60)]
             machines.node()
             machines.wait_for(2)
-            ask(machines.folder, words.Drain(number, 5.0))
+            ask(machines.folder, lambda tool: asking.drain(tool, number, 5.0))
             assert first.wait() == 0
             assert machines.wait_for(1).nodes != (number,)
             sums = [cluster.submit(mixed, *blocks[low : low + 6]) for low in range(0, 60, 6)]
@@ -380,7 +380,7 @@ def test_a_drain_hands_over_what_is_still_needed(tmp_path: Path, store: str):
             blocks = [cluster.submit(counted_block, str(runs), number) for number in range(12)]
             assert not wait(blocks, timeout=DEADLINE_S).not_done
             for left, number in enumerate([*nodes][:2]):
-                ask(machines.folder, words.Drain(number, DEADLINE_S))
+                ask(machines.folder, partial(asking.drain, node=number, within_s=DEADLINE_S))
                 assert nodes[number].wait() == 0
                 machines.wait_for(2 - left)
             assert cluster.submit(len, data).result(DEADLINE_S) == 300_000

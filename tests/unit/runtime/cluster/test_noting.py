@@ -10,7 +10,7 @@ from daws.runs.facts import Sent
 from daws.runs.notes import News, Row, RunLinks
 from daws.runtime.cluster import noting
 from daws.runtime.cluster.noting import SessionNotes, clock_ns, fact_here, news_here
-from daws.runtime.cluster.words import SESSION_BITS, Learnt, Ran, TakeNotes
+from daws.runtime.cluster.words import SESSION_BITS, Learnt, Ran
 from daws.runtime.functions import FunctionTable
 
 FIRST, SECOND = (session << SESSION_BITS for session in (1, 2))
@@ -26,25 +26,27 @@ def sent(task: int) -> Sent:
 
 
 def test_each_session_is_sent_its_own_runs_and_decisions():
-    said: list[Any] = []
-    notes, functions = SessionNotes(said.append), FunctionTable(3, "/nowhere")
+    said: list[tuple[int, Any]] = []
+    runs: set[int] = set()
+    decisions: set[int] = set()
+    notes = SessionNotes(lambda: (runs, decisions), lambda session, word: said.append((session, word)))
+    functions = FunctionTable(3, "/nowhere")
     functions.known[NESTED] = rooted(SECOND + 1, b"pickled")
     links = (RunLinks(FIRST, 100), RunLinks(NESTED, 100))
     news = News(3, (row(FIRST), row(SECOND), row(NESTED, NESTED)), 1, 7, links)
     notes.ran(news, functions)
     notes.learnt(sent(FIRST))
-    assert (said, bool(notes.runs), bool(notes.decisions)) == ([], False, False), "nobody has asked"
-    notes.ask(TakeNotes([1, 2], [2]))
-    assert (bool(notes.runs), bool(notes.decisions)) == (True, True)
+    assert not said, "nobody has asked"
+    runs.update((1, 2))
+    decisions.add(2)
     notes.ran(news, functions)
     for task in (FIRST, SECOND, NESTED):
         notes.learnt(sent(task))
-    one, two, learnt = said
+    (to_one, one), (to_two, two), (to_three, learnt) = said
+    assert (to_one, to_two, to_three) == (1, 2, 2)
     assert one.session == 1 and one.news == News(3, (row(FIRST),), 1, 7, links[:1])
     assert two.session == 2 and two.news == News(3, (row(SECOND), row(NESTED, NESTED)), 1, 7, links[1:])
     assert learnt.session == 2 and learnt.fact == sent(SECOND)
-    notes.keep({1})
-    assert notes.runs and not notes.decisions
 
 
 def test_times_of_other_machines_are_converted(monkeypatch: pytest.MonkeyPatch):

@@ -1,8 +1,8 @@
-"""The server of a store: what it tells whom, whoever goes and comes back."""
+"""The server of a store: what it answers and tells, and that nobody has to stay connected."""
 
 import asyncio
-from pathlib import Path
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,25 +10,44 @@ from msgspec import msgpack
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
-from daws.data.tags import rooted
+from daws.model.errors import StoreFullError
+from daws.model.session import brought_id
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskSpec
-from daws.runs.facts import Sent
-from daws.runs.notes import News
-from daws.runtime.cluster import words
-from daws.runtime.cluster.book import NODES_AT_ONCE, Book
-from daws.runtime.cluster.ends import FAILURES_MIN
-from daws.runtime.cluster.words import SESSION_BITS, Count, Counted, Ends, KeepFailure
-from daws.runtime.ports import Counters
-from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission
-from daws.wire.store import CLIENT_HOLDER, STRUCK, UNKNOWN, Cancel, Finish, Lease, Release, Submit, TakeOver
+from daws.runtime.cluster import serving, words
+from daws.runtime.cluster.serving import StoreServer, settings_of
+from daws.runtime.cluster.words import SESSION_BITS, Ends
+from daws.store.memory.sessions import function_in
+from daws.wire.messages import CancelOrder, CancelTaken, LetGo, Submission, SubmissionTaken
+from daws.wire.store import (
+    CLIENT_HOLDER,
+    LOG_END,
+    TO_END,
+    UNDERWAY,
+    AttachSession,
+    Cancel,
+    Clear,
+    DetachSession,
+    DropPlace,
+    FindHeld,
+    Finish,
+    Lease,
+    ListSessions,
+    Log,
+    ReadLog,
+    Release,
+    SessionAttached,
+    Stopped,
+    Submit,
+    Watch,
+)
 from daws.wire.worker import Learn
-from tests.unit.runtime.cluster.conftest import Party, Site
+from tests.unit.runtime.cluster.conftest import Party, Site, SweepClock
 
 BIG = 2_000_000
 
 
-def task_of(attached: words.Attached, number: int) -> int:
+def task_of(attached: SessionAttached, number: int) -> int:
     return (attached.session << SESSION_BITS) + number
 
 
@@ -37,35 +56,182 @@ def submit(client: Party, task: int, node: int, *parents: int, token: int = 1) -
     client.tells(CallStore(token, 0, [Submit(spec, parents, node)]))
 
 
-def finish(node: Party, number: int, task: int, value: bytes = b"v", error: str = "") -> None:
+def finish(node: Party, number: int, task: int, value: bytes = b"v", error: str = "", failure: bytes = b"") -> None:
     outputs = () if error else ((task, len(value), task, (), value),)
-    node.tells(CallStore(1, 0, [Finish(task, 0, number, outputs, error)]))
+    node.tells(CallStore(1, 0, [Finish(task, 0, number, outputs, error, failure)]))
 
 
-def test_what_a_client_submits_is_handed_to_its_owner_and_the_end_told(site: Site):
-    (node, number), (client, attached) = site.node(), site.client()
+def carry_out(node: Party, number: int, order: CancelOrder) -> None:
+    """As a node does that was told to cancel a task."""
+    (task,) = order.tasks
+    node.tells(CallStore(5, 0, [Cancel(task, number)]))
+    stopped = next(one.answers[0] for one in node.hears(StoreAnswered) if one.token == 5)
+    assert isinstance(stopped, Stopped)
+    node.tells(CallStore(6, 0, [Clear(number, (stopped.key,))]), CancelTaken(number, order.batch))
+
+
+def ends_of(party: Party) -> list[int]:
+    return [one.task for ends in party.hears(Ends) for one in ends.outcomes]
+
+
+# -- ends --------------------------------------------------------------------------------------------------------------
+
+
+def test_calls_are_answered_and_ends_are_told_to_the_client_of_their_session(site: Site):
+    (node, number), (client, attached), (other, _) = site.node(), site.client(), site.client("other")
     first, second = task_of(attached, 0), task_of(attached, 1)
     submit(client, first, number)
     submit(client, second, number, first, token=2)
     assert client.hears(CallFine) == [CallFine(1), CallFine(2)]
-    (submission,) = node.hears(Submission)
-    assert [ready.spec.id for ready in submission.tasks] == [first], "the second waits in the store"
     finish(node, number, first)
     (ends,) = client.hears(Ends)
     assert [(one.task, one.outputs[0][4]) for one in ends.outcomes] == [(first, b"v")]
+    finish(node, number, first)
+    assert not client.hears(Ends), "the second time it is no news"
+    assert not other.hears(Ends)
 
 
-def test_a_client_that_says_it_again_gets_no_second_run(site: Site):
-    (node, number), (client, attached) = site.node(), site.client()
-    task = task_of(attached, 0)
-    submit(client, task, number)
-    submit(client, task, number, token=2)
-    first, again = [submission.tasks[0] for submission in node.hears(Submission)]
-    assert not first.mode & AGAIN
-    assert again.mode & AGAIN, "whoever has it ignores it"
+def test_the_end_of_a_task_that_a_run_has_created_is_told_to_the_node_of_that_run(site: Site):
+    (home, creator), (node, number), (client, _) = site.node(), site.node(), site.client()
+    task = FIRST_SPAWNED_ID + 7
+    site.server.store.apply(0, [Submit(TaskSpec(task, 0, outputs=(task,), home=creator), (), number)], 0)
     finish(node, number, task)
-    submit(client, task, number, token=3)
-    assert not node.hears(Submission)
+    assert ends_of(home) == [task]
+    assert not node.hears(Ends) and not client.hears(Ends)
+
+
+def test_a_client_that_comes_back_asks_for_what_it_has_missed(site: Site):
+    (node, number), (client, attached) = site.node(), site.client(nonce=b"n" * 16)
+    tasks = [task_of(attached, index) for index in range(4)]
+    for token, task in enumerate(tasks):
+        submit(client, task, number, token=token)
+    client.lose()
+    finish(node, number, tasks[0])
+    finish(node, number, tasks[1], error="it failed", failure=b"failure")
+    node.tells(CallStore(9, 0, [Cancel(tasks[2], number)]))
+    back, again = site.client(nonce=b"n" * 16)
+    assert again.session == attached.session
+    back.tells(words.AskEnds([*tasks, tasks[3] + 1]))
+    (ends,) = back.hears(Ends)
+    known = {one.task: one for one in ends.outcomes}
+    assert known[tasks[0]].outputs[0][4] == b"v"
+    assert (known[tasks[1]].state, known[tasks[1]].error, known[tasks[1]].failure) == (FAILED, "it failed", b"failure")
+    assert known[tasks[2]].state == CANCELLED
+    assert tasks[3] not in known, "it has not ended"
+    assert "does not know" in known[tasks[3] + 1].error, "the client would wait for it for ever"
+
+
+def test_a_node_is_not_told_that_a_task_is_lost_which_it_is_about_to_create(site: Site):
+    node, _ = site.node()
+    node.tells(words.AskEnds([1 << 60]))
+    assert node.hears(Ends) == [Ends([])]
+
+
+def test_a_node_hears_of_tasks_that_have_ended_and_that_the_store_has_forgotten(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    waiting, gone = task_of(attached, 0), task_of(attached, 1)
+    submit(client, waiting, number)
+    node.tells(words.AskEnds([waiting, gone], have_ended=True), words.AskEnds([waiting], have_ended=True))
+    assert node.hears(words.Forgotten) == [words.Forgotten([gone])]
+
+
+def test_what_a_task_has_raised_is_told_once_with_all_that_failed_because_of_it(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    first, *others = tasks = [task_of(attached, index) for index in range(4)]
+    for task in tasks:
+        submit(client, task, number, *([] if task == first else [first]))
+    node.tells(CallStore(1, 0, [Finish(first, 0, number, (), f"task {first} failed: no", b"failure")]))
+    for task in others:
+        submit(client, task, number, first)
+        node.tells(CallStore(2, 0, [Cancel(task, number, error=f"task {first} failed: no", parent=first)]))
+    client.said.clear()
+    client.tells(words.AskEnds(tasks))
+    (ends,) = client.hears(Ends)
+    assert [one.failure for one in ends.outcomes] == [b"failure", b"", b"", b""]
+    client.tells(words.AskEnds(others[:1]))
+    assert client.hears(Ends)[0].outcomes[0].failure == b"failure"
+
+
+def test_a_client_that_comes_back_before_its_dead_link_is_noticed_hears_of_ends(site: Site):
+    (node, number), (client, attached) = site.node(), site.client(nonce=b"n" * 16)
+    submit(client, task_of(attached, 0), number)
+    back, _ = site.client(nonce=b"n" * 16)
+    client.lose()  # now it is noticed
+    finish(node, number, task_of(attached, 0))
+    assert ends_of(back) == [task_of(attached, 0)]
+
+
+def test_a_tool_that_ends_a_session_does_not_take_the_place_of_its_client(site: Site):
+    (node, number), (client, attached) = site.node(), site.client("mine")
+    submit(client, task_of(attached, 0), number)
+    tool = Party(site.server, "client")
+    tool.tells(CallStore(1, 0, [AttachSession(b"t" * 16, session=attached.session, why=TO_END)]))
+    finish(node, number, task_of(attached, 0))
+    assert ends_of(client) == [task_of(attached, 0)]
+    assert not tool.hears(Ends)
+
+
+# -- the log -----------------------------------------------------------------------------------------------------------
+
+
+def commit(site: Site, node: Party, number: int, client: Party, tasks: list[int]) -> None:
+    for task in tasks:
+        submit(client, task, number)
+        finish(node, number, task)
+
+
+def log_from(site: Site, start: int) -> Log:
+    (log,) = site.server.store.apply(0, [ReadLog(start)], 0)
+    assert isinstance(log, Log)
+    return log
+
+
+def test_the_log_is_dropped_behind_what_all_clients_have_read(site: Site, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(serving, "TRIM_MIN", 2)
+    (node, number), (fast, one), (slow, two) = site.node(), site.client("fast"), site.client("slow")
+    commit(site, node, number, fast, [task_of(one, index) for index in range(3)])
+    commit(site, node, number, slow, [task_of(two, index) for index in range(3)])
+    fast.tells(CallStore(50, 0, [ReadLog(6, session=one.session)]))
+    site.look()
+    assert not log_from(site, 0).trimmed, "the other one has read nothing"
+    slow.tells(CallStore(50, 0, [ReadLog(4, session=two.session), ReadLog(LOG_END)]))
+    site.look()
+    assert log_from(site, 0).trimmed == 4 and [*log_from(site, 4).rows] == [task_of(two, 1), task_of(two, 2)]
+
+
+def test_the_log_is_kept_for_no_client_that_is_not_connected(site: Site, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(serving, "TRIM_MIN", 2)
+    (node, number), (client, attached) = site.node(), site.client()
+    commit(site, node, number, client, [task_of(attached, index) for index in range(4)])
+    site.look()
+    assert not log_from(site, 0).trimmed
+    client.lose()
+    site.look()
+    assert log_from(site, 0).trimmed == 4
+
+
+def test_the_log_is_kept_for_a_client_from_where_it_was_when_that_came(site: Site, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(serving, "TRIM_MIN", 2)
+    (node, number), (client, attached) = site.node(), site.client()
+    commit(site, node, number, client, [task_of(attached, index) for index in range(4)])
+    client.tells(CallStore(50, 0, [ReadLog(4)]))
+    site.client("late")
+    site.look()
+    assert log_from(site, 0).trimmed == 4
+
+
+def test_the_log_is_not_kept_for_ever_for_a_client_that_waits_for_nothing(site: Site, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(serving, "TRIM_MIN", 2)
+    monkeypatch.setattr(serving, "UNREAD_MAX", 1)
+    site.client("idle")
+    (node, number), (client, attached) = site.node(), site.client()
+    commit(site, node, number, client, [task_of(attached, index) for index in range(4)])
+    client.tells(CallStore(50, 0, [ReadLog(4)]))
+    site.look()
+    assert log_from(site, 0).trimmed == 3
+
+
+# -- nodes -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_node_that_comes_back_hears_what_it_owns(site: Site):
@@ -78,226 +244,58 @@ def test_a_node_that_comes_back_hears_what_it_owns(site: Site):
     assert [one.node for one in back.hears(words.Enrolled)] == [number]
     (submission,) = back.hears(Submission)
     assert [(ready.spec.id, ready.mode & AGAIN) for ready in submission.tasks] == [(task_of(attached, 0), AGAIN)]
+    assert back.hears(words.OpenSessions) == [words.OpenSessions([attached.session])], "others may have ended"
+    again = Party(site.server)
+    again.tells(words.Enrol(number))
+    assert again.hears(Submission)[0].batch > submission.batch, "a node takes no two batches with one number"
 
 
-def test_no_number_is_given_twice_even_by_the_next_server(tmp_path: Path):
-    loop = asyncio.new_event_loop()
-    seen = []
-    for _ in range(2):
-        site = Site(loop, Book(tmp_path / "book"))
-        seen += [site.node()[1], site.node()[1], site.client()[1].session]
-        site.server.close()
-    loop.close()
-    assert len({*seen[:2], *seen[3:5]}) == 4
-    assert seen[2] != seen[5]
-
-
-def test_tasks_of_a_node_that_is_dead_go_back_to_the_client(site: Site):
-    (_, dead), (_, heir), (client, attached) = site.node(), site.node(), site.client()
-    site.server.store.apply(0, [TakeOver(dead, heir)], 0)
-    first, second = task_of(attached, 0), task_of(attached, 1)
-    specs = [TaskSpec(first, outputs=(first,)), TaskSpec(second, inputs=(first,), outputs=(second,))]
-    client.tells(CallStore(1, 0, [Submit(specs[0], (), dead), Submit(specs[1], (first,), heir)]))
-    assert client.hears(StoreAnswered) == [StoreAnswered(1, [STRUCK, UNKNOWN])]
-
-
-def test_a_client_that_comes_back_asks_for_what_it_has_missed(site: Site):
-    (node, number), (client, attached) = site.node(), site.client(nonce=b"n" * 16)
-    tasks = [task_of(attached, index) for index in range(4)]
-    for token, task in enumerate(tasks):
-        submit(client, task, number, token=token)
-    client.lose()
-    finish(node, number, tasks[0])
-    node.tells(KeepFailure(tasks[1], b"failure"))
-    finish(node, number, tasks[1], error="it failed")
-    node.tells(CallStore(9, 0, [Cancel(tasks[2], number)]))
-    back = Party(site.server)
-    back.tells(words.Attach(b"n" * 16, session=attached.session), words.AskEnds([*tasks, tasks[3] + 1]))
-    (again,) = back.hears(words.Attached)
-    assert again.session == attached.session
-    assert [task for task, _ in again.tasks] == tasks
-    assert again.next_task == tasks[3] + 1
-    (ends,) = back.hears(Ends)
-    known = {one.task: one for one in ends.outcomes}
-    assert known[tasks[0]].outputs[0][4] == b"v"
-    assert (known[tasks[1]].state, known[tasks[1]].error, known[tasks[1]].failure) == (FAILED, "it failed", b"failure")
-    assert known[tasks[2]].state == CANCELLED
-    assert tasks[3] not in known, "it has not ended"
-    assert "does not know" in known[tasks[3] + 1].error, "the client would wait for it for ever"
-
-
-def test_a_node_is_not_told_that_what_it_is_about_to_create_is_lost(site: Site):
-    node, _ = site.node()
-    node.tells(words.AskEnds([1 << 60]))
-    assert node.hears(Ends) == [Ends([])]
-
-
-def test_a_session_in_use_is_nobody_elses(site: Site):
-    site.client("mine", nonce=b"1" * 16)
-    other = Party(site.server)
-    other.tells(words.Attach(b"2" * 16, "mine"))
-    assert "in use" in other.hears(words.Refused)[0].reason
-    other.tells(words.Attach(b"2" * 16, session=1))
-    assert "has ended" in other.hears(words.Refused)[0].reason
-
-
-def test_a_kept_session_is_there_for_the_next_client(site: Site):
-    (node, number), (client, attached) = site.node(), site.client("mine", kept=True)
-    task = task_of(attached, 0)
-    submit(client, task, number)
-    client.tells(words.Close(keep=True))
-    assert client.hears(words.Closed)
-    client.lose()
-    finish(node, number, task)
-    _, again = site.client("mine", nonce=b"other" * 4)
-    assert (again.session, again.tasks) == (attached.session, [(task, 1)])
-    tool = Party(site.server)
-    tool.tells(words.AskSessions())
-    (sessions,) = tool.hears(words.Sessions)
-    (info,) = sessions.sessions
-    assert (info.name, info.kept, info.attached, info.waiting, info.done) == ("mine", True, True, 0, 1)
-
-
-def test_with_its_client_a_session_ends_and_leaves_nothing(site: Site):
-    (node, number), (client, attached) = site.node(), site.client()
-    done, waiting = task_of(attached, 0), task_of(attached, 1)
-    submit(client, done, number)
-    submit(client, waiting, number)
-    finish(node, number, done)
-    client.tells(words.Close(keep=False))
-    (order,) = node.hears(CancelOrder)
-    assert order.tasks == (waiting,)
-    node.tells(CallStore(5, 0, [Cancel(waiting, number)]), CancelTaken(number, order.batch))
-    site.server._look()
-    assert not site.server.sessions
-    records = [site.server.store.record(task) for task in (done, waiting)]
-    assert not [record for record in records if record is not None and record.held]
-
-
-def test_a_client_that_is_gone_for_too_long_is_not_waited_for(site: Site):
-    client, attached = site.client()
-    client.lose()
-    site.server._look()
-    assert attached.session in site.server.sessions, "it may come back"
-    site.server.sessions[attached.session].gone_at_s -= 1e9
-    site.server._look()
-    assert not site.server.sessions
-
-
-def test_a_cancel_is_ordered_of_one_node_after_the_other_until_one_has_it(site: Site):
-    (one, _), (client, _) = site.node(), site.client()
-    client.tells(words.CancelTasks((7,)))
-    (order,) = one.hears(CancelOrder)
-    assert order.tasks == (7,)
-    one.lose()
-    site.server._cancels = {batch: (tasks, -1e9) for batch, (tasks, _) in site.server._cancels.items()}
-    other, number = site.node()
-    site.server._look()
-    (again,) = other.hears(CancelOrder)
-    assert again == order
-    other.tells(CancelTaken(number, again.batch))
-    assert not site.server._cancels
-
-
-def test_what_tasks_raised_goes_with_the_last_that_is_known_of_them(site: Site):
-    """Nobody lets go of a task that a run has created, or that its client did not hold when it failed."""
-    (node, number), (client, attached) = site.node(), site.client()
-    held = task_of(attached, 0)
-    submit(client, held, number)
-    for task in (held, *range(FIRST_SPAWNED_ID, FIRST_SPAWNED_ID + 2 * FAILURES_MIN)):
-        node.tells(KeepFailure(task, b"failure"))
-    assert len(site.server.ends.failures) <= FAILURES_MIN
-    finish(node, number, held, error="it failed")
-    assert client.hears(Ends)[-1].outcomes[0].failure == b"failure"
-
-
-def test_a_client_that_comes_back_before_its_dead_link_is_noticed_leaves_nothing_there(site: Site):
-    client, attached = site.client(nonce=b"n" * 16)
-    client.tells(words.AskFunction(task_of(attached, 0)))
-    back = Party(site.server)
-    back.tells(words.Attach(b"n" * 16, session=attached.session))
-    assert back.hears(words.Attached) and not client.is_open
-    assert not site.server._wanted
-    assert len(site.server.callers) == 1
-    client.lose()  # now it is noticed
-    assert next(iter(site.server.sessions.values())).client is not None
-
-
-def test_functions_are_kept_and_told_to_those_who_ask_even_before(site: Site):
-    (early, _), (client, attached) = site.node(), site.client()
-    function = task_of(attached, 0)
-    early.tells(words.AskFunction(function))
-    assert not early.hears(Learn)
-    made = ((function, 4, function, (), b"code"),)
-    client.tells(CallStore(1, 0, [Submit(TaskSpec(function, FROM_OUTSIDE, outputs=(function,)), (), -1, made)]))
-    assert early.hears(Learn) == [Learn(function, b"code")]
-    late, _ = site.node()
-    late.tells(words.AskFunction(function))
-    assert late.hears(Learn) == [Learn(function, b"code")]
-    early.tells(Learn(1 << 61, b"of a run"))
-    late.tells(words.AskFunction(1 << 61))
-    assert late.hears(Learn) == [Learn(1 << 61, b"of a run")]
-    assert not site.client("again", kept=True)[1].tasks
-
-
-def test_functions_go_with_their_session_and_nodes_hear_of_it(site: Site):
-    (node, number), (client, attached), (_, other) = site.node(), site.client(), site.client("other")
-    brought, others = FIRST_SPAWNED_ID + 1, FIRST_SPAWNED_ID + 2
-    node.tells(words.AskFunction(task_of(attached, 9)), words.AskFunction(task_of(other, 9)))
-    node.tells(Learn(brought, rooted(task_of(attached, 0), b"code")))
-    node.tells(Learn(others, rooted(task_of(other, 0), b"code")))
-    client.tells(words.Close(keep=False))
-    assert set(site.server._functions) == {others} and set(site.server._wanted) == {task_of(other, 9)}
-    site.server._quietly._on_time(site.server.nodes[number])
-    assert node.hears(words.OpenSessions) == [words.OpenSessions([other.session])]
-    node.lose()
+def test_a_link_of_a_node_that_is_lost_late_does_not_cut_off_its_next_one(site: Site):
+    node, number = site.node()
     back = Party(site.server)
     back.tells(words.Enrol(number))
-    assert back.hears(words.OpenSessions) == [words.OpenSessions([other.session])], "it may not have heard"
+    node.lose()
+    task = FIRST_SPAWNED_ID + 7
+    site.server.store.apply(0, [Submit(TaskSpec(task, 0, outputs=(task,), home=number), (), number)], 0)
+    finish(back, number, task)
+    assert ends_of(back) == [task]
 
 
-@pytest.mark.parametrize("is_brought", [False, True])
-def test_functions_stay_while_tasks_need_them_that_nobody_waits_for(site: Site, is_brought: bool):
-    (node, number), (client, attached) = site.node(), site.client()
-    function = FIRST_SPAWNED_ID + 1 if is_brought else task_of(attached, 0)
-    node.tells(Learn(FIRST_SPAWNED_ID + 1, rooted(task_of(attached, 0), b"code")))
-    task = FIRST_SPAWNED_ID + 2
-    site.server.store.apply(0, [Submit(TaskSpec(task, function, outputs=(task,)), (), number)], 0)
-    client.tells(words.Close(keep=False))
-    assert attached.session in site.server.sessions and site.server._functions
-    finish(node, number, task)
-    site.server.sessions[attached.session].look_at_s = 0.0
-    site.server._look_after()
-    assert not site.server.sessions and not site.server._functions
+def test_no_number_is_given_twice_even_by_the_next_server(site: Site):
+    given = [site.node()[1], site.node()[1]]
+    site.server.close()
+    after = Site(site.server._loop, site.clock, store=site.server.store)
+    given.append(after.node()[1])
+    after.server.close()
+    assert len(set(given)) == 3
 
 
-def test_who_has_what_was_put_in_is_told_of_it_and_of_its_end(site: Site):
-    (first, one), (second, two), (client, attached) = site.node(), site.node(), site.client()
-    task = task_of(attached, 0)
-    made = ((task, BIG, task, (one, two), b""),)
-    client.tells(CallStore(1, 0, [Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), one, made)]))
-    for node in (first, second):
-        (new,) = node.hears(NewTasks)
-        assert [row.spec.id for row in new.tasks] == [task]
-    client.tells(words.Close(keep=False))
-    assert first.hears(LetGo) == second.hears(LetGo) == [LetGo(CLIENT, (task,), ((),))]
+def test_with_a_clients_key_nobody_is_a_node(site: Site):
+    stranger = Party(site.server, "client")
+    stranger.tells(words.Enrol())
+    assert "node's key" in stranger.hears(words.Refused)[0].reason
+    assert not site.server.nodes
 
 
-def test_what_is_put_in_and_let_go_of_at_once_is_told_in_this_order(site: Site):
-    (node, number), (client, attached) = site.node(), site.client()
-    task = task_of(attached, 0)
-    put = Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), number, ((task, 100_000, task, (number,), b""),))
-    client.tells(CallStore(1, 0, [put, Release(task, CLIENT_HOLDER)]))
-    site.server._quietly._on_time(site.server.nodes[number])
-    assert [type(one) for one in node.said if isinstance(one, NewTasks | LetGo)] == [NewTasks, LetGo]
+def test_the_death_of_a_node_is_believed_in_a_private_cluster_alone(site: Site, clock: SweepClock):
+    loop = asyncio.new_event_loop()
+    private = Site(loop, clock)
+    private.server.close()
+    private.server = StoreServer(loop, private.server.store, "daws", quiet_after_s=1.0)
+    for here, is_believed in ((private, True), (site, False)):
+        (_, number), (client, _) = here.node(), here.client()
+        client.tells(words.NodeDied(number))
+        assert (number not in here.server.store.members_now()) == is_believed
+        assert [not one.reason for one in client.hears(words.Refused)] == ([] if is_believed else [False])
+    private.server.close()
+    loop.close()
 
 
-def test_an_answer_from_which_nothing_follows_goes_with_the_next_word(site: Site):
+def test_an_answer_from_which_nothing_follows_goes_with_the_next_message(site: Site):
     (node, number), (client, attached) = site.node(), site.client()
     first, second = task_of(attached, 0), task_of(attached, 1)
     submit(client, first, number)
     submit(client, second, number, token=2)
-    node.hears(Submission)
     finish(node, number, first)
     assert client.hears(Ends), "others hear of it at once"
     assert not node.said
@@ -307,10 +305,9 @@ def test_an_answer_from_which_nothing_follows_goes_with_the_next_word(site: Site
     assert leased.token == 7
 
 
-def test_what_goes_with_the_next_word_goes_alone_after_a_while(site: Site):
+def test_an_answer_that_waits_for_another_message_goes_alone_after_a_while(site: Site):
     (node, number), (client, attached) = site.node(), site.client()
     submit(client, task_of(attached, 0), number)
-    node.hears(Submission)
     finish(node, number, task_of(attached, 0))
     assert not node.said
     site.server._quietly._on_time(site.server.nodes[number])  # as its timer does
@@ -321,199 +318,239 @@ def test_a_node_that_hopes_for_work_is_answered_at_once(site: Site):
     (node, number), (client, attached) = site.node(), site.client()
     task = task_of(attached, 0)
     submit(client, task, number)
-    node.hears(Submission)
     row = Finish(task, 0, number, ((task, 1, task, (), b"v"),))
     node.tells(CallStore(1, 0, [row], hopes=True))
     assert [word.token for word in node.said] == [1]
 
 
-def test_small_objects_may_go_without_a_word_of_their_own(site: Site):
-    (node, number), (client, attached) = site.node(), site.client()
-    task = task_of(attached, 0)
-    made = ((task, BIG // 100, task, (number,), b""),)
-    client.tells(CallStore(1, 0, [Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), number, made)]))
-    node.hears(NewTasks)
-    client.tells(words.Close(keep=False))
-    assert not node.said
-    node.tells(CallStore(7, 0, [Lease(number, 0)]))
-    assert node.hears(LetGo) == [LetGo(CLIENT, (task,), ((),))]
-
-
-def test_who_may_let_objects_go_is_told_for_whom_they_stay_and_need_not_ask(site: Site):
-    (node, number), (client, attached) = site.node(), site.client()
-    task, reader = task_of(attached, 0), task_of(attached, 1)
-    made = ((task, BIG, task, (number,), b""),)
-    put = Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), number, made)
-    reads = Submit(TaskSpec(reader, inputs=(task,), outputs=(reader,)), (task,), number)
-    client.tells(CallStore(1, 0, [put, reads, Release(task, CLIENT_HOLDER)]))
-    assert node.hears(LetGo) == [LetGo(CLIENT, (task,), ((reader,),))]
-
-
-def test_who_has_ended_before_it_is_said_that_objects_may_go_is_not_waited_for(site: Site):
-    """It may have told the node already that it needs them no more, which would never hear of it again."""
-    (node, number), (client, attached) = site.node(), site.client()
-    tasks = [task_of(attached, index) for index in range(4)]
-    rows = [
-        Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), number, ((task, BIG // 100, task, (number,), b""),))
-        for task in tasks[:2]
-    ]
-    reads = [Submit(TaskSpec(task, inputs=(*tasks[:2],), outputs=(task,)), (*tasks[:2],), number) for task in tasks[2:]]
-    client.tells(CallStore(1, 0, [*rows, *reads]))
-    client.tells(CallStore(2, 0, [Release(task, CLIENT_HOLDER) for task in tasks[:2]]))
-    assert not node.hears(LetGo)
-    site.server.store.apply(0, [Cancel(tasks[2], number)], 0)
-    node.tells(CallStore(7, 0, [Lease(number, 0)]))
-    assert node.hears(LetGo) == [LetGo(CLIENT, (*tasks[:2],), ((tasks[3],), (tasks[3],)))], "in one word"
-
-
-def test_members_are_told_to_clients_when_they_change(site: Site):
-    client, attached = site.client()
-    assert not attached.members.infos
-    _, number = site.node()
-    site.server._look()
-    now = client.hears(words.NowMembers)[-1]
-    assert now.members.nodes == (number,)
-
-
-def test_who_does_not_count_is_left_out(site: Site):
-    (one, number), (silent, _), (client, _) = site.node(), site.node(), site.client()
-    client.tells(Count())
-    assert one.hears(Count) and silent.hears(Count)
-    counted = Counted(Counters(number, 1, 2, 3, 4), [])
-    one.tells(counted)
-    assert not client.hears(words.Counts)
-    silent.lose()
-    assert client.hears(words.Counts) == [words.Counts([counted])]
-
-
-def test_another_strategy_is_for_all_and_for_those_who_come(site: Site):
-    (node, _), (client, _) = site.node(), site.client()
-    client.tells(NewStrategy("flds"))
-    assert node.hears(NewStrategy) == [NewStrategy("flds")]
-    late = Party(site.server)
-    late.tells(words.Enrol())
-    assert late.hears(words.Enrolled)[0].strategy.startswith("flds")
-    client.tells(NewStrategy("nonsense"))
-    assert not node.hears(NewStrategy)
-
-
-def test_tools_are_answered(site: Site):
-    node, number = site.node()
-    tool = Party(site.server)
-    tool.tells(words.AskMembers(), words.Drain(number, 5.0), words.Drain(99, 5.0), words.EndSession("nobody"))
-    assert tool.hears(words.NowMembers)[0].members.nodes == (number,)
-    assert tool.hears(words.Done) == [words.Done()]
-    assert [one.reason.partition(";")[0] for one in tool.hears(words.Refused)] == [
-        "there is no node 99",
-        "there is no session 'nobody'",
-    ]
-    assert node.hears(words.Depart) == [words.Depart(5.0)]
-
-
-def test_a_node_that_is_away_cannot_be_drained(site: Site):
-    node, number = site.node()
-    tool = Party(site.server, "client")
-    node.lose()
-    tool.tells(words.Drain(number, 1.0))
-    (refused,) = tool.hears(words.Refused)
-    assert "does not answer just now" in refused.reason
-
-
-def test_without_room_nobody_gets_a_session_and_all_else_goes_on(tmp_path: Path):
+def test_nothing_is_sent_before_what_it_tells_is_safe(clock: SweepClock):
     loop = asyncio.new_event_loop()
-    site = Site(loop, Book(tmp_path / "book"))
-    (node, number), (client, attached) = site.node(), site.client("first", kept=True)
-    (tmp_path / "book.part").mkdir()  # as if there were no room for it
-    late = Party(site.server, "client")
-    for _ in range(2):
-        late.tells(words.Attach(b"n" * 16, "second", True))
-        (refused,) = late.hears(words.Refused)
-        assert "make room there" in refused.reason and late.is_open
-    site.server.book._next_node += NODES_AT_ONCE
-    new = Party(site.server)
-    new.tells(words.Enrol())
-    assert not new.said and not new.is_open, "it tries again, and is a node as soon as there is room"
-    submit(client, task_of(attached, 0), number)
-    assert node.hears(Submission)
-    client.tells(words.Close(False))
-    assert client.hears(words.Closed)
-    (tmp_path / "book.part").rmdir()
-    late.tells(words.Attach(b"n" * 16, "second", True))
-    assert late.hears(words.Attached)
+    unsafe: list[Any] = []
+    site = Site(loop, clock)
+    site.server.close()
+    site.server = StoreServer(loop, site.server.store, "daws", unsafe.append)
+    client = Party(site.server, "client")
+    client.tells(CallStore(1, 0, [AttachSession(b"n" * 16)]))
+    assert not client.said
+    unsafe.pop()()
+    (answered,) = client.hears(StoreAnswered)
+    assert answered.token == 1
     site.server.close()
     loop.close()
 
 
-def test_the_next_server_ends_what_was_to_end(tmp_path: Path):
-    loop = asyncio.new_event_loop()
-    before = Site(loop, Book(tmp_path / "book"))
-    (_, number), (client, attached) = before.node(), before.client("night", kept=True)
-    submit(client, task_of(attached, 0), number)
-    client.tells(words.Close(True))
-    tool = Party(before.server, "client")
-    tool.tells(words.EndSession("night"))
-    assert tool.hears(words.Done)
-    assert before.server.sessions, "its task has not ended yet"
-    before.server.close()
-    after = Site(loop, Book(tmp_path / "book"), lease_ns=0)
-    after.server._look_after()
-    assert not after.server.sessions
+# -- clients and tools -------------------------------------------------------------------------------------------------
+
+
+def test_members_are_told_to_clients_when_they_change(site: Site):
+    client, _ = site.client()
+    (cluster,) = client.hears(words.ClusterIs)
+    assert not cluster.members.infos and cluster.shard_count == 1
+    node, number = site.node()
+    site.look()
+    assert client.hears(words.NowMembers)[-1].members.nodes == (number,)
+    assert not node.hears(words.NowMembers), "nodes are told with their leases"
+    site.look()
+    assert not client.hears(words.NowMembers), "nothing has changed"
+
+
+def test_another_strategy_is_for_all_members_and_for_those_that_come(site: Site):
+    (_, number), (client, _) = site.node(), site.client()
+    client.tells(NewStrategy("flds"), NewStrategy("nonsense"))
+    (members,) = client.hears(words.NowMembers)[-1:]
+    assert members.members.strategy.startswith("flds") and number in members.members
+    late = Party(site.server)
+    late.tells(words.Enrol())
+    assert late.hears(words.Enrolled)[0].strategy.startswith("flds")
+    client.tells(words.AskCluster())
+    assert client.hears(words.ClusterIs)[-1].strategy.startswith("flds")
+    site.server.close()
+    after = Site(site.server._loop, site.clock, store=site.server.store)
+    assert after.server.strategy.startswith("flds"), "it is in the store"
     after.server.close()
-    loop.close()
 
 
-def test_what_a_task_prints_is_told_to_its_client_alone(site: Site):
-    (node, _), (one, attached), (other, _) = site.node(), site.client(), site.client("other", nonce=b"x" * 16)
-    printed = words.Printed(task_of(attached, 0), 1, b"hello")
-    node.tells(printed)
-    assert one.hears(words.Printed) == [printed]
-    assert not other.hears(words.Printed)
+def test_without_room_a_call_is_not_answered_and_the_link_stays(site: Site, monkeypatch: pytest.MonkeyPatch):
+    (_, number), (client, attached) = site.node(), site.client()
+    client.said.clear()
+    store, apply = site.server.store, site.server.store.apply
+
+    def full(*what: Any) -> Any:
+        raise StoreFullError("make room there")
+
+    monkeypatch.setattr(store, "apply", full)
+    submit(client, task_of(attached, 0), number)
+    site.look()
+    assert not client.said and client.is_open
+    monkeypatch.setattr(store, "apply", apply)
+    submit(client, task_of(attached, 0), number)
+    assert client.hears(CallFine) == [CallFine(1)]
 
 
-def attach(site: Site, nonce: bytes, runs: bool, decisions: bool, name: str = "") -> tuple[Party, int]:
-    party = Party(site.server, "client")
-    party.tells(words.Attach(nonce, name, bool(name), runs=runs, decisions=decisions))
-    (attached,) = party.hears(words.Attached)
-    return party, attached.session
+def test_without_room_no_node_enrols_and_it_comes_back_until_there_is(site: Site, monkeypatch: pytest.MonkeyPatch):
+    _, number = site.node()
+    store, apply = site.server.store, site.server.store.apply
+
+    def full(*what: Any) -> Any:
+        raise StoreFullError("make room there")
+
+    monkeypatch.setattr(store, "apply", full)
+    new = Party(site.server)
+    new.tells(words.Enrol())
+    assert not new.said and not new.is_open
+    monkeypatch.setattr(store, "apply", apply)
+    assert site.node()[1] == number + 1
 
 
-def test_nodes_take_notes_while_a_client_asks_and_each_client_hears_its_own(site: Site):
-    early, _ = site.node()
-    _, quiet = attach(site, b"0" * 16, False, False)
-    assert not early.hears(words.TakeNotes)
-    one, first = attach(site, b"1" * 16, True, False)
-    two, second = attach(site, b"2" * 16, True, True)
+# -- functions ---------------------------------------------------------------------------------------------------------
+
+
+def bring_in(party: Party, function: int, code: bytes = b"code") -> None:
+    made = ((function, len(code), function, (), code),)
+    row = Submit(TaskSpec(function, FROM_OUTSIDE, outputs=(function,)), (), -1, made)
+    party.tells(CallStore(60, 0, [row]))
+
+
+def test_functions_are_kept_and_told_to_those_who_ask_even_before(site: Site):
+    (early, _), (client, attached) = site.node(), site.client()
+    function, brought = task_of(attached, 0), brought_id(attached.session, b"digest")
+    early.tells(words.AskFunction(function))
+    assert not early.hears(Learn)
+    bring_in(client, function)
+    assert early.hears(Learn) == [Learn(function, b"code")]
     late, _ = site.node()
-    assert early.hears(words.TakeNotes) == [words.TakeNotes([first]), words.TakeNotes([first, second], [second])]
-    assert late.hears(words.TakeNotes) == [words.TakeNotes([first, second], [second])]
-    ran = words.Ran(first, News(0, (), 0, 0), 5)
-    learnt = words.Learnt(second, Sent(second << SESSION_BITS, 0, 1, 0, 0, 0, 0), 5)
-    early.tells(ran, learnt, words.Ran(quiet, News(0, (), 0, 0), 5))
-    assert one.hears(words.Ran) == [ran] and not one.hears(words.Learnt)
-    assert two.hears(words.Learnt) == [learnt] and not two.hears(words.Ran)
-    two.tells(words.Close(keep=True))
-    assert early.hears(words.TakeNotes) == [words.TakeNotes([first])]
-    one.tells(words.Close(keep=False))
-    assert early.hears(words.TakeNotes) == [words.TakeNotes()]
-    assert not site.node()[0].hears(words.TakeNotes)
+    late.tells(words.AskFunction(function))
+    assert late.hears(Learn) == [Learn(function, b"code")]
+    late.tells(words.AskFunction(brought))
+    bring_in(early, brought, b"of a run")
+    assert late.hears(Learn) == [Learn(brought, b"of a run")]
 
 
-def test_notes_are_not_taken_for_a_client_that_stays_away(site: Site):
-    node, _ = site.node()
-    client, session = attach(site, b"1" * 16, True, False, "kept")
+def test_a_node_that_is_gone_does_not_wait_for_functions(site: Site):
+    (gone, _), (node, _), (client, attached) = site.node(), site.node(), site.client()
+    function = task_of(attached, 0)
+    gone.tells(words.AskFunction(function), words.AskFunction(function + 1))
+    node.tells(words.AskFunction(function))
+    gone.lose()
+    assert set(site.server._wanted) == {function}
+    bring_in(client, function)
+    assert node.hears(Learn) and not gone.hears(Learn)
+
+
+def test_functions_go_with_their_session_and_nodes_hear_of_it(site: Site):
+    (node, number), (client, attached), (_, other) = site.node(), site.client(), site.client("other")
+    store, brought, others = site.server.store, brought_id(attached.session, b"1"), brought_id(other.session, b"1")
+    site.look()
+    node.tells(words.AskFunction(task_of(attached, 9)), words.AskFunction(task_of(other, 9)))
+    for function in (brought, others):
+        bring_in(node, function)
+    site.end(client, attached.session)
+    site.look(3)
+    assert function_in(store, others) and not function_in(store, brought)
+    assert set(site.server._wanted) == {task_of(other, 9)}
+    site.server._quietly._on_time(site.server.nodes[number])
+    assert node.hears(words.OpenSessions) == [words.OpenSessions([other.session])]
+
+
+@pytest.mark.parametrize("is_brought", [False, True])
+def test_functions_stay_while_tasks_need_them_that_nobody_waits_for(site: Site, is_brought: bool):
+    (node, number), (client, attached) = site.node(), site.client()
+    function = brought_id(attached.session, b"1") if is_brought else task_of(attached, 0)
+    bring_in(node if is_brought else client, function)
+    task = FIRST_SPAWNED_ID + 2
+    site.server.store.apply(0, [Submit(TaskSpec(task, function, outputs=(task,)), (), number)], 0)
+    site.end(client, attached.session)
+    site.look(5)
+    assert attached.session in site.server.store.sessions and function_in(site.server.store, function)
+    finish(node, number, task)
+    site.look(5)
+    assert not site.server.store.sessions and not function_in(site.server.store, function)
+
+
+# -- sessions without a client -----------------------------------------------------------------------------------------
+
+
+def test_a_session_that_its_client_ends_leaves_nothing(site: Site):
+    (node, number), (client, attached) = site.node(), site.client()
+    put, done, waiting = (task_of(attached, index) for index in range(3))
+    made = ((put, BIG, put, (number,), b""),)
+    client.tells(CallStore(1, 0, [Submit(TaskSpec(put, FROM_OUTSIDE, outputs=(put,)), (), number, made)]))
+    submit(client, done, number)
+    submit(client, waiting, number)
+    finish(node, number, done)
+    site.end(client, attached.session)
+    site.look(2)
+    order = node.hears(CancelOrder)[0]
+    assert order.tasks == (waiting,)
+    assert LetGo(CLIENT, (put,)) in node.hears(LetGo), "the objects of the session go as well"
+    carry_out(node, number, order)
+    node.tells(CallStore(7, 0, [DropPlace(put, put, number)]))
+    store = site.server.store
+    site.look(3)
+    assert not store.sessions and not any(map(store.record, (put, done, waiting)))
+
+
+def test_a_session_is_ended_when_its_client_is_away_for_too_long_and_not_before(site: Site):
+    client, attached = site.client()
     client.lose()
-    site.server._look()
-    assert node.hears(words.TakeNotes) == [words.TakeNotes([session])], "it may come back"
-    site.server.sessions[session].gone_at_s = -1e9
-    site.server._look()
-    assert node.hears(words.TakeNotes) == [words.TakeNotes()] and session in site.server.sessions
+    site.look(3)
+    assert attached.session in site.server.store.sessions, "it may come back"
+    site.abandon(attached.session)
+    site.look(3)
+    assert not site.server.store.sessions
 
 
-def test_with_a_clients_key_nobody_is_a_node(site: Site):
-    stranger = Party(site.server, "client")
-    stranger.tells(words.Enrol())
-    assert "node's key" in stranger.hears(words.Refused)[0].reason
-    assert not site.server.nodes
+def test_a_kept_session_whose_client_is_gone_is_free_when_nodes_have_its_tasks(site: Site):
+    (node, number), (client, attached) = site.node(), site.client("night", kept=True)
+    submit(client, task_of(attached, 0), number)
+    client.lose()
+    site.abandon(attached.session)
+    site.look(3)
+    submission = node.hears(Submission)[0]
+    assert site.server.store.sessions[attached.session].nonce, "the node may not have heard of it"
+    node.tells(SubmissionTaken(number, submission.batch))
+    site.look(2)
+    assert not site.server.store.sessions[attached.session].nonce
+
+
+def test_the_next_server_ends_what_was_to_end(site: Site, clock: SweepClock):
+    (_, number), (client, attached) = site.node(), site.client("night", kept=True)
+    submit(client, task_of(attached, 0), number)
+    site.end(client, attached.session)
+    site.server.close()
+    after = Site(site.server._loop, clock, store=site.server.store)
+    node = Party(after.server)
+    node.tells(words.Enrol(number))
+    after.look(3)
+    order = node.hears(CancelOrder)[0]
+    carry_out(node, number, order)
+    after.look(3)
+    assert not after.server.store.sessions
+    after.server.close()
+
+
+def test_sweeping_goes_on_when_there_is_room_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    client, attached = site.client()
+    site.end(client, attached.session)
+    store, apply, calls = site.server.store, site.server.store.apply, [0]
+
+    def full(shard: int, rows: Any, now_ns: int) -> Any:
+        calls[0] += 1
+        if calls[0] % 3:
+            raise StoreFullError("make room there")
+        return apply(shard, rows, now_ns)
+
+    monkeypatch.setattr(store, "apply", full)
+    site.look(40)
+    assert "make room there" in caplog.messages
+    monkeypatch.setattr(store, "apply", apply)
+    site.look(5)
+    assert not store.sessions
+
+
+# -- strangers ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -523,27 +560,25 @@ def test_whatever_is_said_the_server_serves_on(site: Site, part: int, caplog: py
     understood = 0
     for _ in range(25):
         (node, number), (client, attached) = site.node(), site.client(nonce=draw.randbytes(16))
-        task = attached.next_task + 1
+        task = task_of(attached, 1)
         function = Submit(
             TaskSpec(task - 1, FROM_OUTSIDE, outputs=(task - 1,)), (), -1, ((task - 1, 3, task - 1, (), b"f"),)
         )
         of_client = [
             CallStore(1, 0, [function, Submit(TaskSpec(task, task - 1, outputs=(task,), payload=b"x"), (), number)]),
             CallStore(2, 0, [Release(task, CLIENT_HOLDER)]),
+            CallStore(4, 0, [Watch(0), ReadLog(0, session=attached.session), FindHeld(attached.session)]),
+            CallStore(5, 0, [ListSessions(), AttachSession(client.nonce)]),
+            CallStore(6, 0, [DetachSession(client.nonce, attached.session, False)]),
             words.AskEnds([task]),
-            words.CancelTasks((task,)),
-            words.AskMembers(),
-            words.AskSessions(),
-            words.Drain(number, 5.0),
-            words.EndSession(attached.name),
-            words.Close(False),
+            words.AskCluster(),
             NewStrategy("daws"),
         ]
         of_node = [
             words.Enrol(number),
             words.AskFunction(task - 1),
-            words.Printed(task, 1, b"text"),
-            Learn(1 << 60, b"f"),
+            CallStore(7, 0, [Finish(task, 0, number, (), "text", b"text")]),
+            CancelTaken(number, 7),
             CallStore(3, 0, [Lease(number, 0, None)]),
         ]
         for party, good in ((client, of_client), (node, of_node)):
@@ -555,10 +590,10 @@ def test_whatever_is_said_the_server_serves_on(site: Site, part: int, caplog: py
                 if party.is_open:
                     understood += 1
                     party.tell(said)
+        site.look()
     assert understood > 50
     party, _ = site.client(nonce=b"somebody who is good")
-    party.tells(words.AskMembers())
-    assert party.hears(words.NowMembers)
+    assert party.hears(words.ClusterIs)
     assert all("\n" not in record.getMessage() and record.exc_info is None for record in caplog.records)
 
 
@@ -576,10 +611,26 @@ def mutated(data: bytes, draw: Random) -> bytes:
     return bytes(changed)
 
 
-def test_who_says_what_cannot_be_is_cut_off_in_one_line(site: Site, caplog: pytest.LogCaptureFixture):
+def test_a_caller_that_says_what_cannot_be_is_cut_off_in_one_line(site: Site, caplog: pytest.LogCaptureFixture):
     node, number = site.node()
     node.tells(CallStore(1, 99, [Lease(number, 0, None)]))
     assert not node.is_open
     assert len(caplog.records) == 1 and "it said what cannot be" in caplog.records[0].getMessage()
     again, _ = site.node()
     assert again.is_open
+
+
+def test_a_session_in_use_is_refused_to_others(site: Site):
+    """The answer is the store's; the caller is told of no ends of that session."""
+    (node, number), (client, attached) = site.node(), site.client("mine", nonce=b"1" * 16)
+    submit(client, task_of(attached, 0), number)
+    other = Party(site.server, "client")
+    other.tells(CallStore(1, 0, [AttachSession(b"2" * 16, "mine")]))
+    assert other.hears(StoreAnswered) == [StoreAnswered(1, [UNDERWAY])]
+    finish(node, number, task_of(attached, 0))
+    assert ends_of(client) and not other.hears(Ends)
+
+
+def test_settings_of_a_live_store_say_that_its_clients_call_it():
+    settings = settings_of(5, first_session=0)
+    assert settings.direct and settings.lease_ns == 5 and settings.first_session == 0

@@ -31,12 +31,12 @@ def test_a_store_that_cannot_be_started_is_a_line_and_tried_again(
 
 def test_a_store_that_ends_at_once_is_told_with_its_reason(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     init_cluster(tmp_path / "lab", ClusterConfig(name="lab", port=free_port()))
-    (tmp_path / "lab" / "state").mkdir(mode=0o700)
-    (tmp_path / "lab" / "state" / "book.json").write_text("nonsense")
+    (tmp_path / "lab" / "state" / "store").mkdir(mode=0o700, parents=True)
+    (tmp_path / "lab" / "state" / "store" / "thesis.txt").write_text("of somebody else")
     starter = StoreStarter(Reach(tmp_path / "lab", "node"), 60.0)
     for _ in range(3):
         starter()
-        assert starter._process is not None and starter._process.wait(60) == 1
+        assert starter._process is not None and starter._process.wait(60) == 2
         starter._started_at_s -= 3600.0
     (line,) = caplog.messages
-    assert "store.log says why" in line and "book.json cannot be read" in line
+    assert "store.log says why" in line and "is no folder of a store (thesis.txt is in it)" in line

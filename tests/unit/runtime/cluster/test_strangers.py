@@ -26,7 +26,7 @@ from daws.model.errors import DawsError, TaskFailedError, TaskKilledError
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.net.handshake import Hello
-from daws.runtime.cluster import words
+from daws.runtime.cluster import asking, words
 from daws.runtime.cluster.asking import ask
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.words import FROM_STORE
@@ -92,7 +92,7 @@ def test_without_keys_nobody_gets_an_answer_or_anything_done(machines: Machines,
     mine = machines.folder
     bomb = tmp_path / "exploded"
     load = pickle.dumps(Bomb(bomb))
-    frame = msgpack.encode([words.AskMembers(), load])
+    frame = msgpack.encode([words.AskCluster(), load])
     framed = len(frame).to_bytes(4, "little") + frame
     asks = (1).to_bytes(4, "little") + (0).to_bytes(8, "little")  # for an object, as nodes do
     client, node = Hello("tests", "client"), Hello("tests", "node", 1)
@@ -141,13 +141,13 @@ def test_a_certificate_of_ones_own_making_is_none(machines: Machines, tmp_path: 
     init_cluster(folder, ClusterConfig.load(machines.folder))
     (folder / "ca.pem").write_bytes((machines.folder / "ca.pem").read_bytes())
     with pytest.raises(DawsError, match=r"closed the connection during the handshake|certificate"):
-        ask(folder, words.AskMembers())
+        ask(folder, asking.members)
 
 
 def test_a_store_of_another_cluster_on_our_port_is_named_with_its_cure(machines: Machines, tmp_path: Path):
     init_cluster(tmp_path / "other", ClusterConfig.load(machines.folder))
     with pytest.raises(DawsError, match=r"not one of this cluster's.*a 'port' of its own in cluster\.toml$"):
-        ask(tmp_path / "other", words.AskMembers())
+        ask(tmp_path / "other", asking.members)
     with pytest.raises(DawsError, match=r"a 'port' of its own in cluster\.toml$") as raised:
         daws.connect(tmp_path / "other")
     assert raised.value.__cause__ is None and raised.value.__suppress_context__  # one traceback
@@ -177,9 +177,7 @@ def test_a_client_that_vanishes_takes_its_session_with_it(machines: Machines, tm
 
 
 def _sessions(machines: Machines) -> list[str]:
-    answer = ask(machines.folder, words.AskSessions())
-    assert isinstance(answer, words.Sessions)
-    return [one.name for one in answer.sessions]
+    return [one.name for one in ask(machines.folder, asking.sessions)]
 
 
 def test_a_task_that_kills_its_worker_is_given_up_and_harms_nobody(tmp_path: Path):
@@ -288,7 +286,7 @@ def test_mutated_words_with_good_keys_by_seed(machines: Machines):
     """To the store and to a node: good words of which something was changed, each on a link of its own, and then one
     that is surely none. Whatever they do with the first, they are there afterwards."""
     reach = Reach(machines.folder, "client")
-    good: list[Any] = [words.AskMembers(), words.AskSessions(), CallStore(1, 0, [Lease(1, 0, None)])]
+    good: list[Any] = [words.AskCluster(), words.AskEnds([1]), CallStore(1, 0, [Lease(1, 0, None)])]
     members = machines.members()
     addresses = [reach.store_address, *[info.addresses[0] for info in members.infos]]
     for seed in range(60):

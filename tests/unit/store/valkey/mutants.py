@@ -157,14 +157,21 @@ def noticed_by(mutant: Mutant, tests: Sequence[str] = TESTS) -> str:
     return found.group(1) if found else f"exit code {run.returncode}: {(run.stdout + run.stderr)[-200:]}"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.unit.store.valkey.mutants", description=__doc__)
+def hunt(
+    module: str,
+    description: str | None,
+    mutants: Sequence[Mutant],
+    tests: Sequence[str],
+    argv: Sequence[str] | None = None,
+) -> int:
+    """The command of a module with mutants: print which of these tests notices each. 0 if all of them are caught."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("--only", default="", help="those whose name contains this")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     given = parser.parse_args(argv)
-    wanted = [one for one in MUTANTS if given.only in one.name]
+    wanted = [one for one in mutants if given.only in one.name]
     with ThreadPoolExecutor(given.jobs) as pool:
-        found = list(pool.map(noticed_by, wanted))
+        found = list(pool.map(lambda one: noticed_by(one, tests), wanted))
     for mutant, test in zip(wanted, found, strict=True):
         print(f"{mutant.rule:>2} {mutant.name:<60} {test or 'SURVIVES'}")
     caught = sum(map(bool, found))
@@ -173,4 +180,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(hunt("tests.unit.store.valkey.mutants", __doc__, MUTANTS, TESTS))

@@ -5,24 +5,25 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
+from daws.core.effects import CallStore
 from daws.model.errors import DawsError
-from daws.runtime.cluster.direct.book import SessionBook
-from daws.runtime.cluster.direct.ends import Ends
+from daws.model.task import NodeId, Ready
+from daws.runtime.cluster.direct.calls import DirectCalls
+from daws.runtime.cluster.direct.ends import LogEnds
 from daws.runtime.cluster.reach import Reach, close_links
-from daws.runtime.cluster.words import Refused
+from daws.runtime.cluster.words import Refused, Sealed
 from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.looking import Looking
-from daws.store.valkey.notes import ClusterNotes
-from daws.store.valkey.store import Answers, ValkeyStore
-from daws.wire.store import Row
+from daws.store.valkey.store import ValkeyStore
+from daws.store.valkey.told import learn_end, learn_stamps
+from daws.wire.store import AnswerType
 
 COPIES_MAX = 100
 IDLE_S = 1.0
 OPEN_S = 2.0
 """How long each attempt to reach the server lasts."""
-SILENCE_S = 3.0
-"""A client that was not seen for this long beyond a lease is gone. A client that could not reach the server retries
-within a second or so."""
+STRATEGY = "daws"
+"""The strategy of a cluster for which none was chosen."""
 Received = Callable[[list[Any]], None]
 
 
@@ -37,33 +38,30 @@ class Desk:
     def __init__(self, reach: Reach, store: ValkeyStore, received: Received) -> None:
         self.reach = reach
         self.store = store
-        self.notes = ClusterNotes(store)
         self.looking = Looking(store)
-        self.book = SessionBook(self.notes)
-        self.ends = Ends(self.looking, self.notes)
-        self.identities = [store.identity(shard) for shard in range(store.shard_count)]
+        self.ends = LogEnds(self.looking)
+        self.calls = DirectCalls(store, self.tell, self.fail, self.on_changed, self.on_answered)
         self._received = received
         self._loop = asyncio.get_running_loop()
         self._unsent: list[Any] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
-        store.on_changed = lambda shard: self.see_change()
-        store.on_safe = self.on_safe
-
-    @property
-    def patience_s(self) -> float:
-        """How long a client may be silent before it counts as gone."""
-        return self.reach.config.lease_s + SILENCE_S
 
     def send(self, word: Any) -> None:
         raise NotImplementedError
 
-    def welcome(self, link: Any) -> None:
-        """Close a connection that a client has opened. The desk of a node overrides this."""
-        link.close()
+    def dress(self, node: NodeId, message: Any) -> Any:
+        return message
+
+    def learn_ends(self, node: NodeId, word: Sealed) -> None:
+        for one in word.outcomes:
+            learn_end(self.store.cache_of(one.task), one.task, node, one.outputs, word.seal)
+
+    def learn_stamps(self, node: NodeId, tasks: Sequence[Ready], stamps: Sequence[tuple[int, bytes]]) -> None:
+        learn_stamps(self.store.cache_of, tasks, node, tuple(stamps))
 
     async def close(self) -> None:
-        self._is_closed = True
+        self._is_closed = self.calls.is_closed = True
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -104,26 +102,9 @@ class Desk:
         else:
             self._loop.call_exception_handler({"message": str(error), "exception": error})
 
-    def call(self, shard: int, rows: Sequence[Row]) -> Answers:
-        """Call a shard. The call fails with `StoreChangedError` if another server answers for the shard than the last
-        one that we know of."""
-        return self.store.call(shard, rows, identity=self.identities[shard])
-
-    # -- rule 11 -------------------------------------------------------------------------------------------------------
-
-    def see_change(self) -> None:
-        """Call `on_changed` for each shard that is served by another server now, or by one that has lost something."""
-        if self._is_closed:
-            return
-        for shard, known in enumerate(self.identities):
-            identity = self.store.identity(shard)
-            if identity != known:
-                self.identities[shard] = identity
-                self.ends.begin_anew()
-                self.on_changed(shard)
-
     def on_changed(self, shard: int) -> None:
-        pass
+        """Another server answers for a shard, or one that has lost something."""
+        self.ends.begin_anew()
 
-    def on_safe(self, shard: int) -> None:
-        pass
+    def on_answered(self, call: CallStore, answers: list[AnswerType]) -> None:
+        """A call was answered."""

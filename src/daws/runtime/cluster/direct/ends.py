@@ -4,21 +4,16 @@ Nodes tell clients of ends at once if they can. The ends that are read here are 
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Collection, Iterable
 
 from daws.model.states import CANCELLED, DONE, FAILED
-from daws.runtime.blame import STEPS_MAX, path_of
+from daws.runtime.blame import STEPS_MAX, blamed_by, path_of, raised_of
 from daws.runtime.cluster.ends import LOST
 from daws.store.memory.record import Record, has_ended
 from daws.store.valkey.looking import Looking, log_row
-from daws.store.valkey.notes import FAILURES, ClusterNotes
 from daws.wire.ends import Outcome
-from daws.workers.roots import parent_in, root_in
 
 PERIOD_S, IDLE_S, PERIOD_S_MAX = 0.005, 0.1, 0.2
-UNNEEDED_MAX = 256
-"""So many failures stay noted that no future is of any more."""
 
 
 class _Reader:
@@ -45,12 +40,11 @@ class _Reader:
         return new
 
 
-class Ends:
+class LogEnds:
     """The ends of tasks in all shards."""
 
-    def __init__(self, looking: Looking, notes: ClusterNotes) -> None:
+    def __init__(self, looking: Looking) -> None:
         self._looking = looking
-        self._notes = notes
         self.begin_anew()
 
     async def of(self, tasks: Iterable[int], unknown_are_lost: bool) -> list[Outcome]:
@@ -70,35 +64,27 @@ class Ends:
         return [task for task, record in (await self._looking.records(tasks)).items() if record is None]
 
     async def _outcomes(self, ended: list[tuple[int, Record]]) -> list[Outcome]:
-        errors = {
-            task: record.rare.error if record.rare is not None else ""
-            for task, record in ended
-            if record.state in (FAILED, CANCELLED)
-        }
-        await self._find_roots(errors)
-        blamed = {task: task if (root := root_in(error)) < 0 else root for task, error in errors.items()}
-        roots = list(dict.fromkeys(blamed.values()))
-        failures = dict(zip(roots, await self._notes.get(FAILURES, roots), strict=True))
-        known = dict(ended)
+        known: dict[int, Record | None] = dict(ended)
+        failed = [record for _, record in ended if record.state in (FAILED, CANCELLED)]
+        for _ in range(STEPS_MAX if failed else 0):
+            blamed = {one for record in known.values() if record is not None and (one := blamed_by(record)) >= 0}
+            missing = [one for one in blamed if one not in known]
+            if not missing:
+                break
+            known.update(await self._looking.records(missing))
         return [
-            Outcome(task, (), record.state, errors[task], failures[blamed[task]], path_of(record, known.get))
-            if task in errors
+            Outcome(
+                task,
+                (),
+                record.state,
+                record.rare.error if record.rare is not None else "",
+                raised_of(record, known.get),
+                path_of(record, known.get),
+            )
+            if record.state in (FAILED, CANCELLED)
             else Outcome(task, record.outputs)
             for task, record in ended
         ]
-
-    async def _find_roots(self, errors: dict[int, str]) -> None:
-        """Replace each error that names a parent by the error of that parent. The parent's end may be in a log that is
-        read later."""
-        for _ in range(STEPS_MAX):
-            parents = {task: parent for task, error in errors.items() if (parent := parent_in(error)) >= 0}
-            if not parents:
-                return
-            records = await self._looking.records(list(dict.fromkeys(parents.values())))
-            for task, parent in parents.items():
-                record = records[parent]
-                if record is not None and record.rare is not None and record.rare.error:
-                    errors[task] = record.rare.error
 
     def begin_anew(self) -> None:
         """Start again, because the logs may be new ones: look up all tasks that are waited for."""
@@ -153,35 +139,3 @@ class Ends:
             period_s = PERIOD_S if outcomes else min(2 * period_s, PERIOD_S_MAX)
             if outcomes:
                 told(outcomes)
-
-
-class BlamedTasks:
-    """Whose failure is noted on the server: that of a task itself, or of the one that it failed because of. It stays
-    while a future of such a task does, and a little longer: others may be yet to fail."""
-
-    def __init__(self) -> None:
-        self._roots: dict[int, int] = {}  # by task
-        self._counts: dict[int, int] = {}  # by root: of how many tasks it is
-        self._unneeded: deque[int] = deque()
-
-    def add(self, outcome: Outcome) -> None:
-        if outcome.task not in self._roots:
-            root = root_in(outcome.error)
-            root = self._roots[outcome.task] = outcome.task if root < 0 else root
-            self._counts[root] = self._counts.get(root, 0) + 1
-
-    def let_go(self, task: int) -> list[int]:
-        """Nobody has the future of this task any more. Answers roots whose notes can go."""
-        root = self._roots.pop(task, None)
-        if root is None:
-            return []
-        self._counts[root] -= 1
-        if not self._counts[root]:
-            del self._counts[root]
-            self._unneeded.append(root)
-        unneeded: list[int] = []
-        while len(self._unneeded) > UNNEEDED_MAX:
-            oldest = self._unneeded.popleft()
-            if oldest not in self._counts:
-                unneeded.append(oldest)
-        return unneeded

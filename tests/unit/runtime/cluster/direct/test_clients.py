@@ -1,31 +1,64 @@
-"""The desk of a client after a failover of one shard: whatever was not safe is said again until it is done."""
+"""The desk of a client: calls, what travels with new tasks, and what is asked beside calls; without a server."""
 
 import asyncio
-from collections import deque
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
 
-from daws.model.cluster import ExecutorClass, Members, NodeInfo
-from daws.model.states import FAILED, READY
-from daws.model.task import NodeId, TaskSpec
+import pytest
+
+from daws.core.effects import CallStore
+from daws.core.events import CallFine, NewStrategy, StoreAnswered
+from daws.model.cluster import ExecutorClass, NodeInfo
+from daws.model.errors import UnavailableError
+from daws.model.states import FAILED
+from daws.model.task import Ready, TaskSpec
+from daws.net.config import ClusterConfig
 from daws.runtime.cluster.direct import clients
 from daws.runtime.cluster.direct.clients import ClientDesk
-from daws.runtime.cluster.direct.ends import UNNEEDED_MAX, BlamedTasks
-from daws.runtime.cluster.direct.words import Fresh
-from daws.runtime.cluster.direct.writing import write
+from daws.runtime.cluster.words import AskCluster, AskEnds, ClusterIs, Ends, Fresh, Refused
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
-from daws.testing.build import object_at
-from daws.wire.ends import Outcome
-from daws.wire.store import AnswerType, Finish, Row, RowType, Submit, TakeOver, shard_of
+from daws.store.valkey.attempt import StoreOptions
+from daws.store.valkey.caller import StoreChangedError
+from daws.wire.messages import CancelOrder, Submission
+from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Row, Submit, Watch
 
-SHARDS = 4
-BLOCK = 64
-ANN, BOB = 1, 2
+ANN = 1
+BASE = 5 << 34
 
 
-class Store(MemoryStore):
-    """As far as a desk asks a store on a server; nothing is ever safe."""
+class Store:
+    """As far as a desk asks a store on a server. It answers in the next turn of the loop."""
+
+    def __init__(self) -> None:
+        self.options = StoreOptions(direct=True)
+        self.shard_count = self.options.shard_count
+        self.memory = MemoryStore(self.shard_count, direct=True)
+        self.memory.join([NodeInfo(ANN, (ExecutorClass(1),))])
+        self.server = SimpleNamespace(address=SimpleNamespace(name="tests"))
+        self.caches: dict[int, dict[int, Any]] = {}
+        self.name = "first"
+        self.error: Exception | None = None
+        self.is_closed = False
+        self.on_changed = self.on_safe = lambda shard: None
+
+    def call(self, shard: int, rows: Sequence[Row], identity: str = "") -> "asyncio.Future[list[AnswerType]]":
+        loop = asyncio.get_running_loop()
+        answers: asyncio.Future[list[AnswerType]] = loop.create_future()
+        if self.error is not None:
+            answers.set_exception(self.error)
+        elif identity not in ("", self.name):
+            answers.set_exception(StoreChangedError())
+        else:
+            answers.set_result(self.memory.apply(shard, rows, 0))
+        return answers
+
+    def cache_of(self, task: int) -> dict[int, Any]:
+        return self.caches.setdefault(task >> 6, {})
+
+    def identity(self, shard: int) -> str:
+        return self.name
 
     def position(self, shard: int) -> int:
         return 1
@@ -33,109 +66,155 @@ class Store(MemoryStore):
     def safe_position(self, shard: int) -> int:
         return 0
 
-    def cache_of(self, task: int) -> dict[Any, Any]:
-        return {}
-
-
-class Desk(ClientDesk):
-    """Without sockets: what is handed out is kept."""
-
-    def __init__(self) -> None:
-        self.store = Store(SHARDS, direct=True)  # type: ignore[assignment]
-        self.looking = self  # type: ignore[assignment]
-        self.entry = None
-        self.members = Members(1, (NodeInfo(ANN, (ExecutorClass(1),)),))
-        self.handed: dict[NodeId, list[int]] = {}
-        self._loop = asyncio.get_running_loop()
-        self._links = self  # type: ignore[assignment]
-        self._kept = deque()
-        self._queue = deque()
-        self._wake = asyncio.Event()
-        self._has_changed = False
-        self._wanted, self._blamed, self._handed, self._cancels = set(), BlamedTasks(), {}, {}
-        self._batches = iter(range(1000)).__next__  # type: ignore[assignment]
-        self.begin(self._work())
-
-    def begin(self, work: Any) -> None:
-        self.work = self._loop.create_task(work)
-
-    async def call(self, shard: int, rows: Sequence[Row]) -> list[AnswerType]:  # type: ignore[override]
-        return self.store.apply(shard, rows, 0)  # type: ignore[attr-defined,no-any-return]
-
-    async def records(self, tasks: Sequence[int]) -> dict[int, Record | None]:
-        return {task: self.store.record(task) for task in tasks}  # type: ignore[attr-defined]
-
-    def tell(self, *words: Any) -> None:
+    async def idle(self) -> None:
         pass
 
-    def send(self, *words: Any) -> None:
-        """To itself, or to a node."""
-        if len(words) == 1:
-            super().send(words[0])
-        elif isinstance(words[1], Fresh):
-            self.handed.setdefault(words[0], []).extend([one.spec.id for one in words[1].submission.tasks])
-
-    async def submit(self, *rows: RowType) -> None:
-        await write(self.call, SHARDS, rows)
-        self._keep(rows, write)
-
-    async def see_to_it(self, *tasks: int) -> None:
-        """The store has changed; returns when these are somebody's."""
-        self._has_changed = True
-        self._wake.set()
-        async with asyncio.timeout(30):
-            while not all(task in self.handed.get(ANN, ()) for task in tasks):
-                await asyncio.sleep(0)
-        self.work.cancel()
+    async def close(self) -> None:
+        self.is_closed = True
 
 
-def submit(task: int, *parents: int, node: NodeId = ANN) -> Submit:
-    return Submit(TaskSpec(task, 1, inputs=parents, outputs=(task,)), parents, node)
+class Looking:
+    def __init__(self, store: Store) -> None:
+        self.shard_count = store.shard_count
+        self._memory = store.memory
+
+    async def records(self, tasks: Sequence[int]) -> dict[int, Record | None]:
+        return {task: self._memory.record(task) for task in tasks}
 
 
-def test_a_task_whose_node_died_before_it_was_said_again_gets_another(monkeypatch: Any):
-    """The shard has lost it, and the heir of its node came first."""
-    monkeypatch.setattr(clients, "LOOK_S", 0.0)
+@pytest.fixture(autouse=True)
+def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = iter(range(1, 100))
 
+    async def new_number(store: Any, what: str) -> int:
+        return next(given)
+
+    monkeypatch.setattr(clients, "new_number", new_number)
+    monkeypatch.setattr("daws.runtime.cluster.direct.desk.Looking", Looking)
+
+
+class Site:
+    def __init__(self) -> None:
+        self.store = Store()
+        self.heard: list[Any] = []
+        reach: Any = SimpleNamespace(config=ClusterConfig(name="tests"))
+        self.desk = ClientDesk(reach, cast(Any, self.store), self.heard.extend)
+
+    async def says(self, *said: Any) -> list[Any]:
+        """What is heard after this was said."""
+        for word in said:
+            self.desk.send(word)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        heard, self.heard[:] = [*self.heard], []
+        return heard
+
+
+def at_desk(work: Callable[[Site], Awaitable[None]]) -> None:
     async def run() -> None:
-        desk = Desk()
-        await desk.submit(submit(BLOCK, node=BOB), submit(BLOCK + 1, BLOCK), submit(2 * BLOCK, BLOCK, node=BOB))
-        shard: Any = desk.store.shards[1]  # type: ignore[attr-defined]
-        shard.records.clear()
-        desk.store.apply(1, [TakeOver(BOB, ANN)], 0)  # type: ignore[attr-defined]
-        await desk.see_to_it(BLOCK)
-        record: Any = desk.store.record(BLOCK)  # type: ignore[attr-defined]
-        assert (record.state, record.owner) == (READY, ANN)
-        assert sorted(record.children) == [BLOCK + 1, 2 * BLOCK]
+        site = Site()
+        try:
+            await work(site)
+        finally:
+            await site.desk.close()
+        assert site.store.is_closed
 
     asyncio.run(run())
 
 
-def test_a_child_that_is_ready_while_its_node_is_dead_gets_another(monkeypatch: Any):
-    """Its parent ended before it had heard of the child once more."""
+def submit(task: int) -> Submit:
+    return Submit(TaskSpec(task, 1, outputs=(task,)), (), ANN)
+
+
+def test_calls_are_answered_as_the_server_of_an_embedded_store_does():
+    async def work(site: Site) -> None:
+        assert await site.says(CallStore(1, 0, [submit(BASE)])) == [CallFine(1)]
+        (answered,) = await site.says(CallStore(2, 0, [Watch(0)]))
+        assert isinstance(answered, StoreAnswered) and answered.token == 2
+
+    at_desk(work)
+
+
+def test_a_cluster_is_described_with_a_number_for_a_session_that_nobody_else_gets():
+    async def work(site: Site) -> None:
+        (one,), (two,) = await site.says(AskCluster()), await site.says(AskCluster())
+        assert isinstance(one, ClusterIs) and isinstance(two, ClusterIs)
+        assert one.members.nodes == (ANN,) and one.shard_count == site.store.shard_count and one.strategy
+        assert one.proposal != two.proposal
+
+    at_desk(work)
+
+
+def test_a_cluster_is_described_after_a_failover(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(clients, "LOOK_S", 0.0)
 
-    async def run() -> None:
-        desk = Desk()
-        await desk.submit(submit(0), submit(BLOCK, 0, node=BOB))
-        store: Any = desk.store
-        store.shards[shard_of(BLOCK, SHARDS)].dead.add(BOB)
-        store.record(0).children = ()
-        store.apply(0, [Finish(0, 0, ANN, (object_at(0, ANN),))], 0)
-        await desk.see_to_it(BLOCK)
-        record = store.record(BLOCK)
-        assert (record.state, record.owner, [one[0] for one in record.inputs]) == (READY, ANN, [0])
+    async def work(site: Site) -> None:
+        site.store.name = "second"
+        heard = await site.says(AskCluster())
+        assert isinstance(heard[-1], ClusterIs) and heard[-1].members.nodes == (ANN,)
 
-    asyncio.run(run())
+    at_desk(work)
 
 
-def test_a_failure_stays_noted_while_somebody_may_ask_for_it():
-    blamed = BlamedTasks()
-    error = "task 1 (load) failed on node 0: ValueError: bad"
-    for task in (1, 2, 3, 3):
-        blamed.add(Outcome(task, (), FAILED, error, b"why"))
-    assert blamed.let_go(1) == blamed.let_go(2) == blamed.let_go(77) == []
-    for task in range(100, 100 + UNNEEDED_MAX):
-        blamed.add(Outcome(task, (), FAILED, "no", b"why"))
-        assert blamed.let_go(task) == []
-    assert blamed.let_go(3) == [100], "the oldest that nobody needs; 1 was needed until now"
+def test_a_strategy_is_kept_in_the_store():
+    async def work(site: Site) -> None:
+        await site.says(NewStrategy("flds"))
+        (cluster,) = await site.says(AskCluster())
+        assert cluster.strategy.startswith("flds") and cluster.members.strategy == cluster.strategy
+
+    at_desk(work)
+
+
+def test_ends_are_answered_with_what_tasks_have_raised():
+    async def work(site: Site) -> None:
+        await site.says(CallStore(1, 0, [submit(BASE), submit(BASE + 1), submit(BASE + 2)]))
+        made = ((BASE, 1, BASE, (), b"v"),)
+        site.store.memory.apply(0, [Finish(BASE, 0, ANN, made), Finish(BASE + 1, 0, ANN, (), "no", b"why")], 0)
+        (ends,) = await site.says(AskEnds([BASE, BASE + 1, BASE + 2, 77]))
+        known = {one.task: one for one in ends.outcomes}
+        assert isinstance(ends, Ends) and known[BASE].outputs == made and BASE + 2 not in known
+        assert (known[BASE + 1].state, known[BASE + 1].error, known[BASE + 1].failure) == (FAILED, "no", b"why")
+        assert "does not know" in known[77].error
+
+    at_desk(work)
+
+
+def test_new_tasks_travel_with_what_is_known_of_their_cells():
+    async def work(site: Site) -> None:
+        submission = Submission(-1, 5, (Ready(TaskSpec(BASE), 0, 0),))
+        fresh = site.desk.dress(ANN, submission)
+        assert isinstance(fresh, Fresh) and fresh.submission == submission
+        order = CancelOrder(-1, 6, (BASE,))
+        assert site.desk.dress(ANN, order) is order
+
+    at_desk(work)
+
+
+def test_a_task_that_is_let_go_of_before_it_has_ended_is_not_cached_any_more(monkeypatch: pytest.MonkeyPatch):
+    forgotten: list[list[int]] = []
+    monkeypatch.setattr(clients, "forget_unended", lambda cache_of, tasks: forgotten.append([*tasks]))
+
+    async def work(site: Site) -> None:
+        await site.says(CallStore(1, 0, [submit(BASE)]))
+        assert not forgotten
+        await site.says(CallStore(2, 0, [Release(BASE, CLIENT_HOLDER), Release(BASE + 1, CLIENT_HOLDER)]))
+        assert forgotten == [[BASE, BASE + 1]]
+
+    at_desk(work)
+
+
+def test_a_store_that_serves_no_more_is_a_refusal():
+    async def work(site: Site) -> None:
+        site.store.error = UnavailableError("it was set up for another cluster", retry=False)
+        assert await site.says(CallStore(1, 0, [submit(BASE)])) == [Refused("it was set up for another cluster")]
+
+    at_desk(work)
+
+
+def test_nothing_is_heard_of_a_desk_that_is_closed():
+    async def work(site: Site) -> None:
+        site.desk.send(CallStore(1, 0, [submit(BASE)]))
+        await site.desk.close()
+        assert not await site.says() and site.store.is_closed
+
+    at_desk(work)

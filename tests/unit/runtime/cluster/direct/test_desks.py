@@ -1,37 +1,51 @@
-"""What desks keep on the server beside tasks: sessions, ends, numbers."""
+"""The desk of a node: numbers, ends, and what it does for others; on a real server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from daws.core.effects import CallStore
-from daws.core.events import CallFine, CallsSafe
-from daws.data.tags import rooted
+from daws.core.events import CallFine, CallsSafe, StoreAnswered
+from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.states import FAILED
-from daws.model.task import FIRST_SPAWNED_ID, TaskSpec
+from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskSpec
 from daws.net.config import ClusterConfig
-from daws.runtime.cluster.direct.book import ENDING, SessionBook
-from daws.runtime.cluster.direct.ends import Ends
+from daws.runtime.cluster.direct import members
+from daws.runtime.cluster.direct.ends import LogEnds
 from daws.runtime.cluster.direct.members import NodeDesk
-from daws.runtime.cluster.direct.words import Batches
-from daws.runtime.cluster.words import SESSION_BITS, AskEnds, Forgotten, KeepFailure, OpenSessions
+from daws.runtime.cluster.words import SESSION_BITS, AskEnds, AskFunction, Enrol, Enrolled, Forgotten
 from daws.runtime.cluster.words import Ends as Told
 from daws.store.valkey import safety
 from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.looking import Looking
-from daws.store.valkey.notes import FAILURES, FUNCTIONS, ClusterNotes
+from daws.store.valkey.numbers import new_number
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
 from daws.wire.ends import Outcome
-from daws.wire.store import CLIENT_HOLDER, Finish, Release, Submit
+from daws.wire.messages import Submission
+from daws.wire.store import (
+    TO_END,
+    AttachSession,
+    Cancel,
+    DetachSession,
+    Finish,
+    Lease,
+    ListSessions,
+    SessionAttached,
+    SessionList,
+    Submit,
+    Watch,
+    shard_of,
+)
 from daws.wire.worker import Learn
 from tests.unit.runtime.cluster.machines import DEADLINE_S
 from tests.valkey import LocalServer
 
+T = TypeVar("T")
 ANN = 1
 NO_REACH: Any = SimpleNamespace(config=ClusterConfig(name="tests"))
 SESSION = 5 << 34
@@ -54,40 +68,30 @@ def on(server: LocalServer, name: str, work: Callable[[ValkeyStore], Awaitable[N
     asyncio.run(run())
 
 
-def desk_at(store: ValkeyStore) -> tuple[NodeDesk, list[object]]:
+def desk_at(store: ValkeyStore, client_of: Callable[[int], Any] = lambda session: None) -> tuple[NodeDesk, list[Any]]:
     """Of a node, and what it hears."""
-    heard: list[object] = []
-    return NodeDesk(NO_REACH, store, heard.extend, list, lambda node, message: None), heard
+    heard: list[Any] = []
+    peer: Any = SimpleNamespace(
+        on_store=heard.extend, waits_for=list, tell_node=lambda node, message: None, client_of=client_of
+    )
+    return NodeDesk(NO_REACH, store, peer), heard
 
 
-def test_a_name_belongs_to_one_session_and_changes_are_made_by_one_of_many(server: LocalServer):
-    async def work(store: ValkeyStore) -> None:
-        book = SessionBook(ClusterNotes(store))
-        first = await book.open("work", True, 1.0, b"one")
-        assert first is not None and await book.named("work") == first
-        assert await book.open("work", False, 2.0, b"two") is None
-        taken = await book.change(first, nonce=b"two")
-        assert taken is not None and taken.nonce == b"two"
-        assert await book.change(first, state=ENDING) is None, "it has changed meanwhile"
-        await book.end(taken)
-        assert await book.named("work") is None
-        again = await book.open("work", False, 3.0, b"three")
-        assert again is not None and again.number > first.number
-
-    on(server, "book", work)
+async def until(is_so: Callable[[], bool]) -> None:
+    while not is_so():
+        await asyncio.sleep(0)
 
 
-def test_a_session_that_the_server_has_forgotten_is_written_again(server: LocalServer):
-    async def work(store: ValkeyStore) -> None:
-        notes = ClusterNotes(store)
-        book = SessionBook(notes)
-        entry = await book.open("work", True, 1.0, b"one")
-        assert entry is not None
-        await notes.drop("sessions", [entry.number])
-        assert await book.named("work") is None
-        assert await book.restore(entry) and await book.named("work") == entry
+async def first_of(kind: type[T], heard: list[Any]) -> T:
+    """The first message of a kind, which is taken off the list."""
+    await until(lambda: any(isinstance(one, kind) for one in heard))
+    found: T = next(one for one in heard if isinstance(one, kind))
+    heard.remove(found)
+    return found
 
-    on(server, "forgotten", work)
+
+def submit(task: int, node: int = ANN) -> Submit:
+    return Submit(TaskSpec(task, 1, outputs=(task,)), (), node)
 
 
 def test_numbers_are_never_given_twice_also_not_by_a_server_that_has_forgotten_the_last_ones(tmp_path: Path):
@@ -96,7 +100,7 @@ def test_numbers_are_never_given_twice_also_not_by_a_server_that_has_forgotten_t
 
     async def work(store: ValkeyStore) -> None:
         for _ in range(3):
-            given.append(await ClusterNotes(store).new_number("node"))
+            given.append(await new_number(store, "node"))
 
     try:
         on(server, "numbers", work)
@@ -110,16 +114,15 @@ def test_numbers_are_never_given_twice_also_not_by_a_server_that_has_forgotten_t
 
 def test_ends_are_read_from_the_log_or_looked_up_when_it_is_another_one(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
-        notes, looking = ClusterNotes(store), Looking(store)
-        ends = Ends(looking, notes)
+        looking = Looking(store)
+        ends = LogEnds(looking)
         tasks = [SESSION + number for number in range(4)]
         await store.call(0, [Submit(TaskSpec(task, 1, outputs=(task,)), (), ANN) for task in tasks])
         made = ((tasks[0], 3, tasks[0], (ANN,), b"yes"),)
         await store.call(0, [Finish(tasks[0], 0, ANN, made)])
         assert await ends.news(lambda: tasks) == [Outcome(tasks[0], made)]
         assert await ends.news(lambda: tasks[1:]) == []
-        await notes.put(FAILURES, (tasks[1], b"why"))
-        await store.call(0, [Finish(tasks[1], 0, ANN, (), "no")])
+        await store.call(0, [Finish(tasks[1], 0, ANN, (), "no", b"why")])
         await store.call(0, [Finish(tasks[2], 0, ANN, ((tasks[2], 0, tasks[2], (ANN,), b""),))])
         assert await ends.news(lambda: tasks[1:2]) == [Outcome(tasks[1], (), FAILED, "no", b"why")]
         ends._readers[0].last = b"not what is there"
@@ -134,7 +137,7 @@ def test_ends_are_read_from_the_log_or_looked_up_when_it_is_another_one(server: 
 def test_an_end_is_read_of_that_is_wanted_only_while_the_log_is_read(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
         looking = Looking(store)
-        ends = Ends(looking, ClusterNotes(store))
+        ends = LogEnds(looking)
         first, late, *_ = tasks = [SESSION + number for number in range(3)]
         await store.call(0, [Submit(TaskSpec(task, 1, outputs=(task,)), (), ANN) for task in tasks])
         wanted = {first}
@@ -174,31 +177,17 @@ def test_a_call_that_changes_nothing_is_as_safe_as_what_was_before_it(
     on(server, "nothing", work)
 
 
-def test_no_end_is_written_before_the_failure_that_explains_it_is(server: LocalServer):
+def test_what_a_task_has_raised_is_told_with_all_that_failed_because_of_it(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
-        desk, heard = desk_at(store)
-        task, other = SESSION, SESSION + 1
-        await store.call(0, [Submit(TaskSpec(one, 1, outputs=(one,)), (), ANN) for one in (task, other)])
-        put, may_note = desk.notes.put, asyncio.Event()
-
-        async def put_late(*what: Any) -> None:
-            await may_note.wait()
-            await put(*what)
-
-        desk.notes.put = put_late  # type: ignore[method-assign,assignment]
-        desk.send(KeepFailure(task, b"why"))
-        desk.send(CallStore(7, 0, [Finish(task, 0, ANN, (), "no")]))
-        desk.send(CallStore(8, 0, [Finish(other, 0, ANN, ())]))
-        await desk.notes.look()  # whatever was sent before is done by now
-        assert not await desk.ends.of([task, other], unknown_are_lost=True)
-        may_note.set()
-        while CallFine(8) not in heard:
-            await asyncio.sleep(0)
-        ended = await desk.ends.of([task, other], unknown_are_lost=True)
-        assert [(one.task, one.failure) for one in ended] == [(task, b"why"), (other, b"")]
-        desk.send(CallStore(9, 0, [Finish(other, 0, ANN, ())]))
-        assert not desk._held, "nothing waits where nothing is to be noted"
-        await desk.close()
+        ends = LogEnds(Looking(store))
+        first, second = tasks = [SESSION, SESSION + 1]
+        await store.call(0, [submit(first), Submit(TaskSpec(second, 1, outputs=(second,)), (first,), ANN)])
+        error = f"task {first} failed: no"
+        rows = [Finish(first, 0, ANN, (), error, b"why"), Cancel(second, ANN, error, first)]
+        await store.call(0, rows)
+        found = await ends.of(tasks, unknown_are_lost=True)
+        assert [(one.task, one.failure) for one in found] == [(first, b"why"), (second, b"why")]
+        assert [one.failure for one in await ends.of([second], unknown_are_lost=True)] == [b"why"]
 
     on(server, "failure", work)
 
@@ -220,45 +209,111 @@ def test_a_node_hears_at_once_of_ends_that_it_asks_for_and_of_what_nobody_knows(
     on(server, "asked", work)
 
 
-def test_what_tasks_raised_that_runs_have_created_goes_when_nobody_holds_them(server: LocalServer):
-    async def run(store: ValkeyStore) -> None:
-        desk, _ = desk_at(store)
-        held, failed, unknown = [FIRST_SPAWNED_ID + number for number in range(3)]
-        await store.call(0, [Submit(TaskSpec(one, 1, outputs=(one,)), (), ANN) for one in (held, failed)])
-        for task in (held, failed, unknown, SESSION):
-            desk.send(KeepFailure(task, b"why"))
-        while len(desk._unclaimed) < 3:
-            await asyncio.sleep(0)
-        await store.call(0, [Finish(one, 0, ANN, (), "no") for one in (held, failed)])
-        await store.call(0, [Release(failed, CLIENT_HOLDER)])
-        await desk._sweep_failures()
-        assert await desk.notes.get(FAILURES, [held, failed, unknown, SESSION]) == [b"why", b"", b"", b"why"]
-        assert desk._unclaimed == [held]
-        await desk.close()
-
-    on(server, "raised", run)
-
-
-def test_functions_that_runs_have_brought_in_go_with_their_session(server: LocalServer):
-    async def run(store: ValkeyStore) -> None:
+def test_a_node_that_enrols_gets_a_number_of_its_own_and_forgets_its_calls(server: LocalServer):
+    async def work(store: ValkeyStore) -> None:
         desk, heard = desk_at(store)
-        opened = [await desk.book.open("", False, 1.0, b"me") for _ in range(3)]
-        ended, hidden, other = [one for one in opened if one is not None]
-        for number, entry in enumerate((ended, hidden, other)):
-            desk.send(Learn(100 + number, rooted(entry.number << SESSION_BITS, b"code")))
-        await desk.book.end(ended)
-        heard.clear()
-        await desk._forget_functions([other.number])  # a failover has hidden one
-        assert sorted(desk._taught) == [101, 102]
-        assert [*map(bool, await desk.notes.get(FUNCTIONS, [100, 101, 102]))] == [False, True, True]
-        assert OpenSessions([other.number, hidden.number]) in heard
+        numbers = []
+        for _ in range(2):
+            desk.send(CallStore(7, 0, [Watch(0)]))
+            desk.send(Enrol())
+            enrolled = await first_of(Enrolled, heard)
+            numbers.append(enrolled.node)
+            assert enrolled.shard_count == store.shard_count and enrolled.strategy
+        assert len(set(numbers)) == 2 and desk.node == numbers[-1]
+        assert not [one for one in heard if isinstance(one, StoreAnswered)], "these were calls of the life before"
         await desk.close()
 
-    on(server, "functions", run)
+    on(server, "enrol", work)
 
 
-def test_batches_of_different_senders_differ_and_grow():
-    ann, bob, session = Batches(1, True), Batches(2, True), Batches(1, False)
-    given = [one() for one in (ann, bob, session) for _ in range(1000)]
-    assert len(set(given)) == 3000 and given[:1000] == sorted(given[:1000])
-    assert max(given) < 1 << 63
+def test_a_function_is_found_as_soon_as_it_is_brought_in(server: LocalServer):
+    async def work(store: ValkeyStore) -> None:
+        desk, heard = desk_at(store)
+        desk.send(AskFunction(SESSION))
+        await asyncio.sleep(0)
+        made = ((SESSION, 4, SESSION, (), b"code"),)
+        await store.call(0, [Submit(TaskSpec(SESSION, FROM_OUTSIDE, outputs=(SESSION,)), (), -1, made)])
+        assert await first_of(Learn, heard) == Learn(SESSION, b"code")
+        await desk.close()
+
+    on(server, "function", work)
+
+
+def test_a_client_is_told_at_once_of_ends_and_of_what_its_caller_can_cache(server: LocalServer):
+    async def work(store: ValkeyStore) -> None:
+        said: list[Any] = []
+
+        class Link:
+            send = said.append
+
+        link = Link()
+        desk, heard = desk_at(store, lambda session: link if session == SESSION >> SESSION_BITS else None)
+        desk.node = ANN
+        spawned, other = FIRST_SPAWNED_ID + 64, SESSION + (1 << SESSION_BITS)
+        tasks = [SESSION, SESSION + 1, spawned, other]
+        for task in tasks:
+            await store.call(shard_of(task, store.shard_count), [submit(task)])
+        for token, task in enumerate(tasks):
+            row = Finish(task, 0, ANN, ((task, 1, task, (ANN,), b"v"),), "no" if task == SESSION + 1 else "")
+            desk.send(CallStore(token, shard_of(task, store.shard_count), [row]))
+        await until(lambda: sum(isinstance(one, CallFine | StoreAnswered) for one in heard) == len(tasks))
+        assert [one.task for word in said for one in word.outcomes] == [SESSION], "of a failure the store says more"
+        own = [one.task for word in heard if isinstance(word, Told) for one in word.outcomes]
+        assert own == [spawned], "a run here may wait for it"
+        await desk.close()
+
+    on(server, "told", work)
+
+
+def test_the_first_node_sweeps_sessions_and_what_its_sweeper_hears_is_not_for_the_node(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(members, "LOOK_S", 0.01)
+    monkeypatch.setattr(safety, "SETTLE_S", 0.0)
+
+    async def work(store: ValkeyStore) -> None:
+        desk, heard = desk_at(store)
+        desk.send(Enrol())
+        node = (await first_of(Enrolled, heard)).node
+        desk.send(CallStore(1, 0, [Lease(node, 0, NodeInfo(node, (ExecutorClass(1),)))]))
+        await first_of(StoreAnswered, heard)
+        (attached,) = await store.call(0, [AttachSession(b"n" * 16)])
+        assert isinstance(attached, SessionAttached)
+        rows = [
+            AttachSession(b"n" * 16, session=attached.session, why=TO_END),
+            DetachSession(b"n" * 16, attached.session, True),
+        ]
+        await store.call(0, rows)
+
+        async def is_gone() -> bool:
+            (answer,) = await store.call(0, [ListSessions()])
+            return isinstance(answer, SessionList) and not answer.sessions
+
+        while not await is_gone():
+            await asyncio.sleep(0.01)
+        tokens = {one.token for one in heard if isinstance(one, StoreAnswered | CallFine)}
+        safe = {token for one in heard if isinstance(one, CallsSafe) for token in one.tokens}
+        assert not tokens and safe <= {1}
+        await desk.close()
+
+    on(server, "sweeps", work)
+
+
+def test_a_node_takes_what_a_client_that_is_gone_has_not_told_it(server: LocalServer, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(members, "LOOK_S", 0.01)
+
+    async def work(store: ValkeyStore) -> None:
+        desk, heard = desk_at(store)
+        desk.send(Enrol())
+        node = (await first_of(Enrolled, heard)).node
+        (attached,) = await store.call(0, [AttachSession(b"n" * 16, kept=True)])
+        assert isinstance(attached, SessionAttached)
+        task = attached.session << SESSION_BITS
+        await store.call(shard_of(task, store.shard_count), [submit(task, node)])
+        await until(lambda: bool(desk._sessions))
+        await store.call(0, [DetachSession(b"n" * 16, attached.session, True)])
+        submission = await first_of(Submission, heard)
+        assert [one.spec.id for one in submission.tasks] == [task]
+        await desk.close()
+
+    on(server, "gone", work)
