@@ -43,7 +43,7 @@ from daws.core.session_events import (
 )
 from daws.core.session_find import Finding
 from daws.core.session_tell import Cancels, HandOuts, LettingGo
-from daws.core.session_write import NOBODY, Writing
+from daws.core.session_write import NOBODY, Writing, is_plain
 from daws.model.cluster import Members
 from daws.model.states import FINAL
 from daws.model.task import NodeId
@@ -386,6 +386,9 @@ class SessionCore:
         for row in event.rows:
             if not row.outputs:
                 self.ends.expect(row.spec.id)
+                if not row.parents and row.node in self.members:
+                    self.writing.submit_plain(self, row)
+                    continue
             self.writing.submit(self, row)
 
     def _on_cancelled(self, now_ns: int, event: TasksCancelled) -> None:
@@ -429,7 +432,9 @@ class SessionCore:
 
     def _hear(self, token: int, answers: Sequence[AnswerType] | None, now_ns: int) -> None:
         for shard, row, answer, again in self.calls.answered(token, answers, now_ns, self.out):
-            if self.phase != CLOSED:
+            if answer is None and not again and is_plain(row):
+                self.writing.on_plain(self, row)
+            elif self.phase != CLOSED:
                 ANSWERED[type(row)](self, shard, row, answer, again)
 
     def _on_members_heard(self, now_ns: int, event: MembersHeard) -> None:
@@ -447,7 +452,7 @@ class SessionCore:
 
     def _on_located(self, row: Locate, answer: AnswerType) -> None:
         self.ends.on_located(self, row, answer)
-        if row.task in self.letting_go.tasks:
+        if self.letting_go.waits_for(row.task):
             places = [place for one in answer.inputs for place in one[3]] if isinstance(answer, Available) else ()
             self.letting_go.add(row.task, tuple(dict.fromkeys(places)), self.members)
 

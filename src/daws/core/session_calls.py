@@ -65,6 +65,13 @@ class SessionCalls:
         if type(row) in _ONCE:
             self._count(shard, row, 1)
 
+    def ask_plain(self, shard: int, row: Row) -> None:
+        """Ask something that is asked often and need not be found again."""
+        if shard in self._waiting:
+            self._waiting[shard].append(row)
+        else:
+            self._waiting[shard] = [row]
+
     def _count(self, shard: int, row: Row, more: int) -> None:
         count = self._asked.pop((shard, row), 0) + more
         if count > 0:

@@ -141,11 +141,12 @@ class Cancels:
 class LettingGo:
     """Tasks that nobody holds, and whose objects lie on nodes: these are told until the objects are gone."""
 
-    __slots__ = ("_places", "_unsent")
+    __slots__ = ("_places", "_unread", "_unsent")
 
     def __init__(self) -> None:
         self._places: dict[int, tuple[NodeId, ...]] = {}
         self._unsent: dict[NodeId, list[int]] = {}
+        self._unread: dict[NodeId, list[int]] = {}  # of these it is known that no task will read them any more
 
     def __bool__(self) -> bool:
         return bool(self._places)
@@ -154,19 +155,28 @@ class LettingGo:
     def tasks(self) -> tuple[int, ...]:
         return tuple(self._places)
 
-    def add(self, task: int, places: tuple[NodeId, ...], members: Members) -> None:
+    def waits_for(self, task: int) -> bool:
+        """Are the objects of this task yet to go?"""
+        return task in self._places
+
+    def add(self, task: int, places: tuple[NodeId, ...], members: Members, is_unread: bool = False) -> None:
+        """Let the objects of a task go. If `is_unread`, no task will read them, so that nodes need not ask for it."""
         there = tuple([place for place in places if place in members])
         if not there:
             self._places.pop(task, None)  # the objects are gone with their nodes
             return
         self._places[task] = there
+        unsent = self._unread if is_unread else self._unsent
         for place in there:
-            self._unsent.setdefault(place, []).append(task)
+            unsent.setdefault(place, []).append(task)
 
     def flush(self, out: list[SessionEffect]) -> None:
         for place, tasks in self._unsent.items():
             out.append(Send(place, LetGo(CLIENT, tuple(tasks))))
+        for place, tasks in self._unread.items():
+            out.append(Send(place, LetGo(CLIENT, tuple(tasks), ((),) * len(tasks))))
         self._unsent.clear()
+        self._unread.clear()
 
     def gone(self, task: int) -> None:
         self._places.pop(task, None)

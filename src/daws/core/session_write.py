@@ -8,7 +8,7 @@ A task is let go of when all tasks that were submitted to read it are written.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec.structs import replace
 
@@ -101,6 +101,17 @@ class Writing:
     def submit(self, core: "SessionCore", row: Submit) -> None:
         self._expect(row)
         self._write(core, row)
+
+    def submit_plain(self, core: "SessionCore", row: Submit) -> None:
+        """Submit a task without parents whose node is there: the usual task, in few steps."""
+        task = row.spec.id
+        self.unwritten[task] = row
+        core.calls.ask_plain(shard_of(task, core.shard_count), row)
+
+    def on_plain(self, core: "SessionCore", row: Submit) -> None:
+        """Such a task is in the store, for the first time: what `on_submit` does, in few steps."""
+        self.unwritten.pop(row.spec.id, None)
+        core.hand_outs.add(row.node, Ready(row.spec, 0, 0))
 
     def _expect(self, row: Submit) -> None:
         """A task is to be written, for the first time or once more: until then its parents are not let go of."""
@@ -367,9 +378,14 @@ class Writing:
 
     def on_release(self, core: "SessionCore", row: Release, answer: AnswerType) -> None:
         if isinstance(answer, Unheld):
-            core.letting_go.add(row.task, answer.places, core.members)
+            core.letting_go.add(row.task, answer.places, core.members, not answer.readers)
         else:
             core.letting_go.gone(row.task)
+
+
+def is_plain(row: Row) -> TypeGuard[Submit]:
+    """Is it a task without parents, and not an object that was put in?"""
+    return type(row) is Submit and not row.parents and not row.outputs
 
 
 def _refusal(row: Submit | Create, answer: AnswerType) -> tuple[int, str]:
