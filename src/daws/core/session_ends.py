@@ -185,9 +185,11 @@ class SessionEnds:
 
     def hear(self, core: "SessionCore", ends: Sequence[Outcome]) -> None:
         """Take ends that nodes or the server of the store have told. They may say more than the logs do."""
-        ended, looked_up, forget = self.pending.pop, self._looked_up.pop, core.cancels.ended
+        ended, looked_up, cancels = self.pending.pop, self._looked_up.pop, core.cancels
+        may_be_cancelled = cancels.has_any
         for one in ends:
-            forget(one.task)
+            if may_be_cancelled:
+                cancels.ended(one.task)
             looked_up(one.task, None)
             if ended(one.task, NOT_PENDING) is None:
                 self._ended.append(one)

@@ -96,6 +96,11 @@ class Cancels:
     def __bool__(self) -> bool:
         return bool(self._orders) or any(task not in self._ordered for task in self._wanted)
 
+    @property
+    def has_any(self) -> bool:
+        """Is there a task that is to be cancelled and has not ended?"""
+        return bool(self._wanted or self._ordered)
+
     def want(self, task: int, error: str = "") -> None:
         self._wanted.setdefault(task, error)
 
