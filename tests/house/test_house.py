@@ -25,12 +25,6 @@ LONG_FILES: dict[str, int] = {}
 STORE_READERS: dict[str, str] = {}
 """Files outside of `store` that read its shards."""
 
-PROSE = [
-    "core/session",
-    "runtime",
-]
-"""Paths that begin like this are files whose docstrings are not in plain words yet."""
-
 
 @cache
 def sources() -> dict[str, str]:
@@ -119,23 +113,12 @@ def packages() -> list[str]:
 
 @pytest.mark.parametrize("package", packages())
 def test_docstrings_are_in_plain_words(package: str):
-    assert prose_of(package, tuple(PROSE)) == []
-
-
-@pytest.mark.parametrize("prefix", PROSE)
-def test_prose_that_is_plain_is_no_exception(prefix: str):
-    others = tuple(one for one in PROSE if one != prefix)
-    assert prose_of(prefix.split("/")[0], others), f"take {prefix} out of PROSE"
-
-
-def prose_of(package: str, exceptions: tuple[str, ...]) -> list[str]:
-    """The sentences of a package that are not in plain words, without those of some files."""
-    return [
+    assert [
         f"{path}:{one.line}: {one.name}: {one.rule}: {one.sentence}"
         for path, tree in trees().items()
-        if package_of(SOURCE / path) == package and not path.startswith(exceptions)
+        if package_of(SOURCE / path) == package
         for one in findings(tree)
-    ]
+    ] == []
 
 
 PAGES = [page for page in sorted(ROOT.glob("docs/**/*.md")) if "studies" not in page.parts] + [ROOT / "README.md"]
@@ -148,7 +131,6 @@ def test_no_sentence_of_a_page_begins_with_a_riddle(page: Path):
 
 
 def test_lists_of_exceptions_name_what_exists():
-    assert all(any(path.startswith(prefix) for path in sources()) for prefix in PROSE)
     assert all((SOURCE / path).is_file() for path in (*LONG_FILES, *STORE_READERS))
 
 

@@ -1,9 +1,9 @@
 """The session as a value: the client's side of a cluster, without a clock or a socket.
 
 `SessionCore.step` takes events (what the client asks for, answers of the store, messages of nodes, time that passed)
-and appends effects. The simulator drives it, and live clients can be driven by it, on every store. It attaches to a
-session, writes tasks into the store, hands those that are ready to their owners, cancels, reads how tasks end, sends
-again what a failover may have lost, and detaches or ends the session.
+and appends effects. The simulator drives it, and live clients are driven by it, on every store. It attaches to a
+session, writes tasks into the store, and hands those that are ready to their owners. It cancels tasks, reads how they
+end, and sends again what a failover may have lost. At last it detaches or ends the session.
 
     session_events   what comes in and goes out beside what nodes have, too
     session_calls    calls to the store: repeated until answered, kept until safe
@@ -12,9 +12,10 @@ again what a failover may have lost, and detaches or ends the session.
     session_ends     how tasks end, from the logs
     session_find     what a session has in the store
 
-One rule ends a session, for its client that closes it, for a tool, and for a sweeper that finds it abandoned: it is
-marked as ending, every shard is told to take no more tasks of it, what has not ended is cancelled, what is held is let
-go of, and when nothing is left it is forgotten. Whoever dies on the way is replaced by a sweeper.
+One rule ends a session, for its client that closes it, for a tool, and for a sweeper that finds it abandoned. It is
+marked as ending, and every shard is told to take no more tasks of it. Tasks that have not ended are cancelled, and held
+ones are let go of. When nothing is left, the session is forgotten. A process that dies on the way is replaced by a
+sweeper.
 """
 
 from collections.abc import Callable, Sequence
@@ -92,8 +93,8 @@ NO_TIMER = -1
 EARLY_NS = 2_000_000
 """A timer of a driver may fire so much too early."""
 GAP = 1 << 16
-"""So many numbers of tasks are left out by a client that goes on with a session: the one before it may have used some
-that the store does not know, and may yet hear of."""
+"""A client that goes on with a session leaves out this many numbers of tasks. The client before it may have used some
+of which the store is yet to hear."""
 
 
 class SessionCore:
@@ -162,7 +163,7 @@ class SessionCore:
         self.calls.ask_once(shard_of(task, self.shard_count), row)
 
     def node_for(self, task: int, row: Submit | None = None) -> NodeId:
-        """Who is to own a task: one after the other of the nodes that can run it. NOBODY if there are no nodes."""
+        """The node that is to own a task: one after the other of those that can run it, or NOBODY without nodes."""
         self._turn += 1
         nodes = self.members.nodes
         if row is not None:
@@ -365,8 +366,8 @@ class SessionCore:
                 self.calls.ask_once(shard, ForgetSession(self.session))
 
     def _release(self, tasks: list[HeldTask]) -> None:
-        """Let go of tasks that have ended. Of those that nobody holds any more, nodes may not have heard that: whoever
-        let go of them was killed before."""
+        """Let go of tasks that have ended. Nodes may not have heard that some are not held any more: the client that
+        let go of these may have been killed before it told the nodes."""
         for one in tasks:
             self._released.add(one.task)
             self.cancels.ended(one.task)

@@ -32,7 +32,7 @@ _READS = frozenset((FindHeld, Inspect, ListSessions, Locate, ReadLog, Watch))
 _ONCE = frozenset((AttachSession, DetachSession, ForgetSession, Inspect, Locate, ReadLog, Watch))
 """Rows that are not sent while the answer to an equal one is yet to come."""
 Heard = list[tuple[int, Row, AnswerType, bool]]
-"""What was answered: the shard, the row, its answer, and whether the row may have taken effect before."""
+"""Answers: the shard, the row, its answer, and whether the row may have taken effect before."""
 
 
 class _Sent:
@@ -45,7 +45,7 @@ class _Sent:
 
 
 class SessionCalls:
-    """Calls under way, rows that have yet to leave, and rows that may yet be lost."""
+    """The calls under way, the rows that have yet to leave, and the rows that may yet be lost."""
 
     __slots__ = ("_asked", "_is_replicated", "_kept", "_renewed", "_resending", "_resent", "_sent", "_waiting", "token")
 

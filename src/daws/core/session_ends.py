@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 READ_NS = 20_000_000
 READ_NS_MAX = 200_000_000
-"""So often the logs are read while there are tasks that have not ended: the shorter time if only the logs tell of ends,
-the longer one if nodes or the server of the store tell of all of them before."""
+"""The time between two reads of the logs while there are tasks that have not ended. It is short if only the logs tell
+of ends, and long if nodes or the server of the store tell of all of them before."""
 FALLEN_MAX = 4096
-"""So many tasks that have not ended well are remembered, for those that need them and are written once more."""
+"""The number of tasks that have not ended well and are remembered, for those that need them and are written again."""
 NOT_PENDING = 0
-"""What `pop` answers for a task that is not among the pending ones; these have the value None."""
+"""The answer of `pop` for a task that is not among the pending ones, which have the value None."""
 
 
 def forgotten(parent: int) -> str:
@@ -49,7 +49,7 @@ def forgotten(parent: int) -> str:
 
 
 class SessionEnds:
-    """Which tasks have not ended, as far as the client knows, and how far the logs were read."""
+    """The tasks that have not ended, as far as the client knows, and how far the logs were read."""
 
     __slots__ = (
         "_ended",
@@ -78,7 +78,7 @@ class SessionEnds:
         self.pending[task] = None
 
     def forget(self, task: int) -> None:
-        """Nobody wants to know any more how this task ends."""
+        """Stop looking for the end of this task."""
         self.pending.pop(task, None)
         self._looked_up.pop(task, None)
 
@@ -97,7 +97,7 @@ class SessionEnds:
             core.calls.ask_once(shard, ReadLog(start, session=core.session))
 
     def look_up(self, core: "SessionCore") -> None:
-        """On each tick: ask again about tasks that had ended, but are being made again, or were lost."""
+        """Ask again, on each tick, about tasks that had ended but are being made again, or were lost."""
         for task in self._looked_up:
             core.ask_once(task, Locate(task))
 
@@ -130,8 +130,8 @@ class SessionEnds:
                 core.ask(task, Inspect(task, brief=True))
 
     def verify(self, core: "SessionCore", shard: int) -> None:
-        """A shard that has forgotten something was told again all that this client knows. What it does not know now,
-        another client has submitted, and it is lost."""
+        """A shard that has forgotten something was told again all that this client knows. Tasks that it does not
+        know now were submitted by another client, and are lost."""
         for task in self.pending:
             if shard_of(task, core.shard_count) == shard and task not in core.writing.unwritten:
                 self._verified[task] = None

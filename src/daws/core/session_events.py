@@ -1,4 +1,4 @@
-"""What a session's client is asked to do, and what it wants done, beside what it shares with nodes.
+"""The events and effects of a session's client, beside those that it shares with nodes.
 
 From nodes it has the events `Started`, `StoreAnswered`, `CallFine`, `CallsSafe`, `StoreChanged` and `TimerFired`, the
 messages `SubmissionTaken` and `CancelTaken`, and the effects `CallStore`, `Send` and `SetTimer`.
@@ -27,7 +27,7 @@ class TasksCancelled(Event, frozen=True):
 
 
 class TasksLetGo(Event, frozen=True):
-    """Nobody has a future of these tasks any more. They were named by no task that is yet to be submitted."""
+    """The client has no future of these tasks any more. They were named by no task that is yet to be submitted."""
 
     tasks: Sequence[int]
 
@@ -83,7 +83,7 @@ class TasksEnded(Effect, frozen=True):
 
 
 class StillUnwritten(Effect, frozen=True):
-    """So many tasks of a client that leaves its session are not in the store yet."""
+    """The number of tasks that are not in the store yet, when a client leaves its session."""
 
     count: int
 

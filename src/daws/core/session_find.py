@@ -1,4 +1,4 @@
-"""What a session has in the store: for a client that attaches to it, and for whoever ends it.
+"""The search for all that a session has in the store, for a client that attaches to it or ends it.
 
 Each shard is asked page by page. First it says how far its log is, so that an end is seen either in what is found, or
 in the log behind that number.

@@ -1,7 +1,7 @@
-"""What a session's client tells nodes: tasks that they own, objects that were put there, and what to cancel.
+"""Messages of a session's client to nodes: tasks that they own, objects that were put there, and orders to cancel.
 
-A message is repeated until it was acknowledged. If its node dies first, whoever takes over finds the tasks in the
-store, and any other node can cancel.
+A message is repeated until it was acknowledged. If its node dies first, the node that takes over finds the tasks
+in the store, and any other node can cancel.
 """
 
 from collections.abc import Collection
@@ -63,7 +63,7 @@ class HandOuts:
         out.append(Send(node, message))
 
     def taken(self, batch: int) -> tuple[Submit, ...]:
-        """Answers the objects of which a node has heard."""
+        """Note that a batch was taken. Return the objects of which the node has heard."""
         _, message, _, _ = self._under_way.pop(batch, (0, None, 0, 0))
         return message.tasks if isinstance(message, NewTasks) else ()
 

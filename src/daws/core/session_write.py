@@ -1,7 +1,7 @@
 """How a session's tasks get into the store.
 
-A task whose parents are in its own shard is one row. Another one is added as graphs grow (rule 7): it is written with
-an edge to itself, each parent is told of it, parents that are done answer what they have made, and then it loses that
+A task whose parents are in its own shard is one row. Another one is added as graphs grow (rule 7). It is written with
+an edge to itself, and each parent is told of it. Parents that are done answer with their objects. Then it loses that
 edge. Every step may be repeated. Rows that come too early, because what they need is yet to be written, are sent again.
 
 A task is let go of when all tasks that were submitted to read it are written.
@@ -93,7 +93,7 @@ class Writing:
         return bool(self.unwritten or self._early or self._let_go or self._doubted or self._causes or self._orphans)
 
     def count(self) -> int:
-        """So many tasks are not in the store yet."""
+        """The number of tasks that are not in the store yet."""
         return sum(1 for row in self.unwritten.values() if not row.outputs)
 
     # -- from the client -----------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ class Writing:
         core.calls.ask_plain(shard_of(task, core.shard_count), row)
 
     def on_plain(self, core: "SessionCore", row: Submit) -> None:
-        """Such a task is in the store, for the first time: what `on_submit` does, in few steps."""
+        """Hand out such a task, which is in the store for the first time, as `on_submit` would."""
         self.unwritten.pop(row.spec.id, None)
         core.hand_outs.add(row.node, Ready(row.spec, 0, 0))
 
@@ -264,9 +264,9 @@ class Writing:
             self._ask_owned(core, Open(task, NOBODY))
 
     def _ask_owned(self, core: "SessionCore", row: Open | Satisfy) -> None:
-        """Send a row that may make its task ready, with a node that owns it then. Without nodes it waits for one. What
-        parents have made goes before the row that opens the task, in the same call: if a client dies between the two,
-        no other one knows that the task still waits for these parents."""
+        """Send a row that may make its task ready, with a node that owns it then. Without nodes it waits for one.
+        Objects of parents go before the row that opens the task, in the same call. If a client died between the two,
+        no other client would know that the task still waits for these parents."""
         growing = self._growing.get(row.task)
         node = core.node_for(row.task, None if growing is None else growing.row)
         if node == NOBODY:
@@ -342,7 +342,7 @@ class Writing:
             self._let_go_of_parents(row)
 
     def on_story(self, core: "SessionCore", row: Inspect, answer: AnswerType) -> None:
-        """What became of a task: by what its children fail, and whether its owner may not have heard of it. (A brief
+        """Take the story of a task: why its children fail, and whether its owner may not have heard of it. (A brief
         answer is to another question, and may be older.)"""
         if row.brief:
             return

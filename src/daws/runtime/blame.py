@@ -43,7 +43,7 @@ def blamed_by(record: Record) -> int:
 
 
 def raised_of(record: Record, find: Callable[[int], Record | None]) -> bytes:
-    """What a failed task raised, or the task that it failed because of; empty if that is not known any more."""
+    """The exception of a failed task, or of the task that it failed because of; empty if it is not known any more."""
     for _ in range(STEPS_MAX):
         if record.rare is None or record.rare.failure:
             break

@@ -47,7 +47,7 @@ class Nest:
 
 class Nesting:
     """All such runs of one node. `bring` asks other nodes for objects, `resume(slot, run, ended)` lets a worker go on
-    with a run, `give_up(run, object)` has one begin anew that could not read an object, `ask_members` asks the store
+    with a run. `give_up(run, object)` has one begin anew that could not read an object. `ask_members` asks the store
     who is a member. `ask` asks how tasks have ended, of which that is known to the node, but not how."""
 
     def __init__(

@@ -1,5 +1,6 @@
-"""What a fork of a private cluster's fork server becomes: its store, or a node. The first message of the client says
-which. The process ends when the client closes the link or is gone."""
+"""The process that a fork of a private cluster's fork server becomes: its store, or a node.
+
+The first message of the client says which. The process ends when the client closes the link or is gone."""
 
 import asyncio
 import os
@@ -114,7 +115,7 @@ def _be_node(loop: asyncio.AbstractEventLoop, start: StartNode, link: socket) ->
     )
 
     def on_logged(what: int, text: bytes) -> None:
-        """By a thread that runs no task."""
+        """Take a line that a thread without a task has logged."""
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(host.on_printed, what, text)
 

@@ -60,7 +60,7 @@ from daws.wire.worker import Learn
 SIGNALS_S = 2.0
 """Signals within this time count as one: batch systems send SIGTERM twice within milliseconds."""
 FAREWELL_S = 10.0
-"""So long after its deadline a node that cannot say farewell goes without."""
+"""The time after its deadline after which a node that cannot say farewell goes without."""
 
 LEFT = "left"
 STRUCK = "struck"
@@ -115,7 +115,7 @@ class NodeHost:
         self._seen = ""  # the one that stands in the members
 
     async def run(self) -> str:
-        """Returns when the node has left or was stopped."""
+        """Run the node. Return when it has left or was stopped."""
         connecting = self._loop.create_task(self._store.stay())
         connecting.add_done_callback(self._on_connecting_ended)
         try:
@@ -157,7 +157,7 @@ class NodeHost:
             self._over.set_exception(error)
 
     def _on_connecting_ended(self, connecting: "asyncio.Task[None]") -> None:
-        """Nobody would ever reach the store again: the process ends, rather than stay without it."""
+        """End the process if no attempt to connect will follow: it would stay without the store for ever."""
         error = None if connecting.cancelled() else connecting.exception()
         if error is not None:
             self._fail(error)

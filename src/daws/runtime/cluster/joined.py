@@ -88,12 +88,12 @@ BYTES_PER_TURN = 1 << 24
 ALIVE_S = 0.5
 LAST_WORDS_S = 5.0
 FAREWELL_S = 10.0
-"""So long does a client that goes wait for a store that takes nothing more."""
+"""The time for which a client that leaves waits for a store that takes nothing more."""
 LOOK_S = 0.005
 ALONE_S = 5.0
 """How often a client looks whether there is a node at all, and asks again for ends that it needs to know more of."""
 ATTACH_AGAIN_S = 0.2
-"""So often a client asks for a session that is in use."""
+"""The time after which a client asks again for a session that is in use."""
 WHO_HAS_IT = 1 << 62
 """The number of the call by which it looks whether the other client is alive."""
 WATCH_NS = 250_000_000
@@ -247,7 +247,7 @@ class JoinedCluster(LoopThread):
         self.loop.call_later(idle_s, self._close_idle)
 
     def _look_around(self) -> None:
-        """Without nodes nothing ends: whoever waits should know what for."""
+        """Say that there are no nodes while somebody waits for tasks."""
         self._ask_again()  # an end that the store has lost is known to it when the task has run again
         if self.members:
             if self._is_alone:
@@ -288,7 +288,7 @@ class JoinedCluster(LoopThread):
         return self._attached.done() and not self._attached.cancelled() and self._attached.exception() is None
 
     async def _leave_session(self) -> None:
-        """What is not in the store would be lost with us: wait for it as long as it takes more."""
+        """Wait until the store has all tasks, as long as it takes more of them. All others would be lost."""
         before, until_s, asked = -1, 0.0, False
         while not self._closed.done() and self._store.link is not None:
             left = len(self.new_tasks) + self._unwritten
@@ -439,7 +439,7 @@ class JoinedCluster(LoopThread):
             self._take_in()
 
     def _take_in(self) -> None:
-        """Take in what the client has said since the last turn. What is not ready to be said waits for another."""
+        """Take in what the client has said since the last turn. Tasks beyond the limits of a turn wait for the next."""
         self.awake = False
         if not self.members:
             return  # nobody could own a task: `_on_members` is next

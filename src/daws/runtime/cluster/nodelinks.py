@@ -58,7 +58,7 @@ class NodeLinks:
         self._tell(self.members.nodes)
 
     def update(self, members: Members) -> None:
-        """These are the members from now on."""
+        """Use these members from now on."""
         before, self.members = self.members, members
         for node in set(before.nodes).difference(members.nodes):
             self._links.forget(node)
@@ -101,7 +101,7 @@ class NodeLinks:
             self._tell((node,))
 
     def _on_undelivered(self, node: NodeId, messages: list[Any], why: str) -> None:
-        """Name a node that the store sees and this client cannot reach. What matters is sent again."""
+        """Name a node that the store sees and this client cannot reach. The machine sends again all that matters."""
         if node in self.members and node not in self._unreachable and not self._is_closed:
             self._unreachable.add(node)
             log.log(self._reach.loss_level, "node %s cannot be reached: %s; trying again", node, why)

@@ -1,7 +1,7 @@
 """Notes on runs and decisions: which sessions want them, and how a node sends each session its own.
 
-A node takes notes only while a session asks for them. Notes have times of the monotonic clock of the node's machine, so
-each message also says how far that clock is behind the time of day; clients convert times to their own clock.
+A node takes notes only while a session asks for them. Notes have times of the monotonic clock of the node's machine.
+Each message also says how far that clock is behind the time of day. Clients convert times to their own clock.
 """
 
 import time

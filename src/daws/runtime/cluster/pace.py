@@ -15,7 +15,7 @@ ENOUGH = 4
 
 
 class Pace:
-    """What the pace follows from: when tasks were taken in last, and how many have ended since."""
+    """The pace follows from when tasks were taken in last, and how many have ended since."""
 
     def __init__(self) -> None:
         self.ended = 0

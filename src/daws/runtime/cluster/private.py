@@ -45,7 +45,7 @@ DEATHS_S = 60.0
 DEATHS_MAX = 8
 """More processes than this, and than there are nodes, do not die within DEATHS_S by chance: the cluster is broken."""
 NODES_S, LOOK_S = 30.0, 0.05
-"""So long an object that is put in waits for a node, and so often it is looked whether there is one."""
+"""The time for which an object that is put in waits for a node, and the time between two looks."""
 log = logging.getLogger("daws.client")
 
 
@@ -237,7 +237,7 @@ class PrivateCluster(JoinedCluster):
 
 
 def _text_of(strategy: Strategy) -> str:
-    """What the store tells nodes, until the strategy changes: they have been given this one as it is."""
+    """The strategy as the store knows it. Nodes have been given this one as it is."""
     try:
         return format_strategy(strategy)
     except StrategyError:

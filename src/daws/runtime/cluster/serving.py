@@ -51,17 +51,17 @@ from daws.wire.worker import Learn
 COPIES_MAX = 100
 RETIRED_MAX = 1 << 20
 LOOK_S = 0.5
-"""So often it looks for leases that ran out, and for sessions whose client is gone."""
+"""The time between two looks for leases that ran out, and for sessions whose client is gone."""
 QUIET_S_MAX = 0.5
 QUIET_SHARE = 16
-"""A message for which nobody waits goes with the next one to the same node, but no later than this, and than one part
-in so many of a lease: a node asks again for what it has not heard for a quarter of one."""
+"""A message for which nobody waits goes with the next one to the same node, but no later than both limits: a time, and
+a share of a lease. A node asks again after a quarter of a lease."""
 ALL = 1 << 40
 NONCE_BYTES = 16
 TRIM_MIN = 10_000
-"""So many commits that nobody will read are dropped from the log at a time, at least."""
+"""The least number of commits that are dropped from the log at a time, when nobody will read them."""
 UNREAD_MAX = 1_000_000
-"""So many commits stay for a client that does not read the log. One that waits for nothing never does."""
+"""The number of commits that stay for a client that does not read the log. One that waits for nothing never does."""
 log = logging.getLogger("daws.store")
 
 
@@ -247,7 +247,7 @@ class StoreServer:
             caller.send(Ends(with_each_failure_once(some)))
 
     def _tell_node(self, node: NodeId, message: MessageType) -> None:
-        """Tell a node that is connected. Others hear when they are, or the nodes that take over from them do."""
+        """Tell a node that is connected. A node that is not connected asks when it is."""
         caller = self.nodes.get(node)
         if caller is not None:
             caller.send(message)
@@ -330,7 +330,7 @@ class StoreServer:
         self._sweeper.hear(StoreAnswered(call.token, answers))
 
     def _tell_sessions(self, open_: tuple[int, ...]) -> None:
-        """Some session has ended: have nodes let go of its functions. Others hear of it when they are connected."""
+        """Some session has ended: have nodes let go of its functions. Nodes without a connection hear of it later."""
         for function in [*self._wanted]:
             if function < FIRST_SPAWNED_ID and session_of(function) not in open_:
                 del self._wanted[function]

@@ -115,7 +115,7 @@ class Sweeper:
             self._todo.append((first, event))
 
     def _work(self) -> None:
-        """Answers may come while a call is made, so events wait for each other here."""
+        """Carry out events one after the other: answers may come while a call is made."""
         if self._is_at_work:
             return
         self._is_at_work = True

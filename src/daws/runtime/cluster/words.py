@@ -61,7 +61,7 @@ class AskEnds(Word, frozen=True):
 
 
 class Forgotten(Word, frozen=True):
-    """Nobody knows any more how these tasks have ended."""
+    """The store does not know any more how these tasks have ended."""
 
     tasks: list[int]
 
@@ -73,14 +73,14 @@ class AskFunction(Word, frozen=True):
 
 
 class OpenSessions(Word, frozen=True):
-    """The sessions that have not ended, sent to nodes when others have. What was kept of these can go."""
+    """The sessions that have not ended, sent to nodes when others have. All that was kept of these can go."""
 
     sessions: list[int]
 
 
 class TaskPrinted(Word, frozen=True):
-    """What a task wrote to its standard output (1) or error (2), or logged, on its way to its client. For one that a
-    run has created, `task` is a number of the same session."""
+    """Output of a task to its standard output (1) or error (2), or to a log, on its way to its client. If a run has
+    created the task, `task` is another number of the same session."""
 
     task: int
     stream: int
@@ -88,8 +88,8 @@ class TaskPrinted(Word, frozen=True):
 
 
 class Ran(Word, frozen=True):
-    """Runs of a session's tasks that have ended on a node. `clock_ns` is the time of day at which the node's monotonic
-    clock was 0."""
+    """The runs of a session's tasks that have ended on a node. `clock_ns` is the time of day at which the node's
+    monotonic clock was 0."""
 
     session: int
     news: News
@@ -109,7 +109,7 @@ class Count(Word, frozen=True):
 
 
 class Counted(Word, frozen=True):
-    """What a node has seen so far, and the tasks that its workers have."""
+    """The counters of a node, and the tasks that its workers have."""
 
     counters: Counters
     started: list[int]
@@ -140,7 +140,7 @@ class ClusterIs(Word, frozen=True):
 
 
 class Refused(Word, frozen=True):
-    """What was asked for cannot be; says why, in one line for people."""
+    """The answer to a question that cannot be answered, or an order that cannot be carried out: why, in one line."""
 
     reason: str
 

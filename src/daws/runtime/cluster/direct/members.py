@@ -148,7 +148,7 @@ class NodeDesk(Desk):
         self.begin(self._look_up_ends(word))
 
     async def _look_up_ends(self, word: words.AskEnds) -> None:
-        """At once; what has not ended yet is followed anyway."""
+        """Tell at once how those have ended that have. The others are followed anyway."""
         forgotten = await self.ends.forgotten(word.tasks) if word.have_ended else []
         outcomes = await self.ends.of(word.tasks, unknown_are_lost=False)
         if outcomes:
@@ -160,7 +160,7 @@ class NodeDesk(Desk):
         self.begin(self._find_function(word.function))
 
     async def _find_function(self, function: int) -> None:
-        """It may be on its way still."""
+        """Ask until the function is there: it may be on its way."""
         while not self._is_closed:
             record = (await self.looking.records([function]))[function]
             if record is not None and is_function(record):
