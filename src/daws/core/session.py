@@ -393,9 +393,8 @@ class SessionCore:
             self.writing.submit(self, row)
 
     def _on_cancelled(self, now_ns: int, event: TasksCancelled) -> None:
-        for task in event.tasks:
-            if task in self.ends.pending:
-                self.cancels.want(task)
+        for task in event.tasks:  # the client may have let go of them before
+            self.cancels.want(task)
 
     def _on_let_go(self, now_ns: int, event: TasksLetGo) -> None:
         for task in event.tasks:
@@ -411,6 +410,8 @@ class SessionCore:
     def _on_cancel_taken(self, now_ns: int, event: CancelTaken) -> None:
         for task in self.cancels.taken(event.batch):
             self.writing.on_cancelled(task)
+            if task not in self.ends.pending:  # nobody will tell of its end
+                self.cancels.ended(task)
 
     def _on_safe(self, now_ns: int, event: CallsSafe) -> None:
         self.calls.safe(event.shard, event.tokens)

@@ -462,6 +462,17 @@ def test_a_timer_that_fires_a_little_too_early_is_set_again():
     assert of(CallStore, harness.seen)[-1].rows, "its session is renewed"
 
 
+def test_a_task_that_was_let_go_of_before_its_cancel_is_heard_is_cancelled():
+    """A future that is cancelled and dropped at once: the client's thread may hear of that in either order."""
+    harness = Harness()
+    harness.submit(BASE)
+    found = harness.step(TasksLetGo((BASE,)), TasksCancelled((BASE,)))
+    ((node, order),) = sent(CancelOrder, found)
+    assert order.tasks == (BASE,)
+    harness.step(CancelTaken(node, order.batch))
+    assert not harness.core.cancels.has_any, "nobody will tell of its end"
+
+
 def test_ends_that_were_dropped_from_the_log_are_asked_for():
     harness = Harness()
     tasks = range(BASE, BASE + 6)
