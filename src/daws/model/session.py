@@ -7,6 +7,8 @@ from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE
 SESSION_BITS = 34
 """The tasks of a session are numbered from `session << SESSION_BITS` on."""
 NO_SESSION = -1
+SWEEPER = b"sweeper"
+"""The end of the nonces of sweepers, which have a session for a while and are no clients."""
 
 
 def session_of(task: int) -> int:

@@ -1,5 +1,6 @@
 """The other client of a session that this client asks for: is it alive, or does its lease only have to run out?"""
 
+from daws.model.session import SWEEPER
 from daws.wire.store import AnswerType, SessionList
 
 RENEWALS = 3
@@ -22,7 +23,7 @@ class Rival:
         until = dict(zip(answer.attached, answer.until_ns, strict=True))
         for entry in answer.sessions:
             if entry.name == name and not entry.ending and entry.number in until:
-                if self._nonce != entry.nonce:
+                if self._nonce != entry.nonce or entry.nonce.endswith(SWEEPER):
                     self._renewals = 0
                 elif self._until_ns != until[entry.number]:
                     self._renewals += 1

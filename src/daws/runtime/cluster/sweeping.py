@@ -24,7 +24,7 @@ from daws.core.session_events import (
 )
 from daws.logs import about
 from daws.model.cluster import Members
-from daws.model.session import SessionEntry
+from daws.model.session import SWEEPER, SessionEntry
 from daws.model.task import NodeId
 from daws.wire.messages import CancelTaken, MessageType, SubmissionTaken
 from daws.wire.store import MEMBERSHIP_SHARD, TO_SWEEP, ListSessions, SessionList
@@ -102,7 +102,7 @@ class Sweeper:
             log.warning("the client of %s is gone: it %s", entry.name, left, extra=about(session=entry.name))
         self._next += 1 << TOKEN_BITS
         self._machines[self._next] = SessionCore(
-            os.urandom(NONCE_BYTES),
+            os.urandom(NONCE_BYTES) + SWEEPER,
             self._config,
             session=entry.number,
             why=TO_SWEEP,

@@ -1,6 +1,6 @@
 """Another client of a session is alive if it goes on renewing its lease."""
 
-from daws.model.session import SessionEntry
+from daws.model.session import SWEEPER, SessionEntry
 from daws.runtime.cluster.rival import RENEWALS, Rival
 from daws.wire.store import OK, SessionList
 
@@ -24,6 +24,11 @@ def test_a_sweeper_that_comes_in_between_is_another_client():
     rival = Rival()
     looks = [seen(nonce, until_ns) for until_ns, nonce in enumerate((b"one", b"one", b"broom", b"broom", b"one"))]
     assert not any(rival.is_alive("mine", one) for one in looks)
+
+
+def test_a_sweeper_that_renews_its_lease_is_no_client():
+    rival = Rival()
+    assert not any(rival.is_alive("mine", seen(b"x" + SWEEPER, until_ns)) for until_ns in range(3 * RENEWALS))
 
 
 def test_sessions_of_others_and_those_that_end_do_not_count():
