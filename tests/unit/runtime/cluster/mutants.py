@@ -128,7 +128,7 @@ MUTANTS = (
     ),
     Mutant(
         "sessions of a sweeper have one client", 11, SWEEPING,
-        "            os.urandom(NONCE_BYTES),\n", "            bytes(NONCE_BYTES),\n",
+        "            os.urandom(NONCE_BYTES) + SWEEPER,\n", "            bytes(NONCE_BYTES),\n",
     ),
     Mutant(
         "an acknowledgement goes to the client that was heard last", 11, CLIENTS,
