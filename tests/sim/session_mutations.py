@@ -46,6 +46,12 @@ SESSION_MUTANTS = (
         "            pass\n",
         where=("live session",),
     ),
+    Mutant(
+        "a node that is no member yet takes objects", 5, "core/submit.py",
+        "core.phase == Phase.JOINING and any(",
+        "False and any(",
+        where=("live session, store fails",),
+    ),
     # -- 6. references ------------------------------------------------------------------------------------------------
     Mutant(
         "a task is let go of before those that read it are written", 6, "core/session_write.py",

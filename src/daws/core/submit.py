@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from daws.core.config import Phase
 from daws.core.effects import Send
 from daws.core.handlers import handles
 from daws.core.objects import drop_held, put_object, send_freed, unhold
@@ -29,6 +30,10 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
     """Tasks without parents need no answer from the store to be queued: nobody else can know of them yet."""
     if core.leaving is not None and core.leaving.said:
         return  # who is as good as gone takes nothing on; the client, who hears nothing, asks another node
+    if core.phase == Phase.JOINING and any(row.outputs for row in message.tasks):
+        # The store does not name this node among the members yet, so readers would take the objects for lost. The
+        # client sends them again.
+        return
     core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
     if had_before(core, message.batch):
         return

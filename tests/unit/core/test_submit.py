@@ -2,16 +2,18 @@
 
 import pytest
 
-from daws.core.effects import DropObject, Send, StartRun
-from daws.core.events import Pressure, RunEnded
-from daws.core.node import SECOND_NS, NodeConfig
+from daws.core.effects import CallStore, DropObject, EffectType, Send, StartRun
+from daws.core.events import Pressure, RunEnded, Started, StoreAnswered
+from daws.core.node import SECOND_NS, NodeConfig, NodeCore
 from daws.core.transfer import BATCHES_MAX
+from daws.model.cluster import Members
 from daws.model.task import CLIENT, FROM_OUTSIDE, TaskSpec
 from daws.store.memory import MemoryStore
-from daws.testing import Driver, ready
+from daws.strategy import parse_strategy
+from daws.testing import Driver, members_of, ready
 from daws.testing.build import BIG
 from daws.wire.messages import LetGo, NewTasks, PlainTasks, Releases, Submission, SubmissionTaken
-from daws.wire.store import CLIENT_HOLDER, DONE, CloseSession, Inspect, Release, Submit, Unheld
+from daws.wire.store import CLIENT_HOLDER, DONE, CloseSession, Inspect, Leased, Release, Submit, Unheld
 
 MS = 1_000_000
 
@@ -119,6 +121,25 @@ def test_a_task_that_reads_what_the_client_has_let_go_of_keeps_it():
         end(node, store, 2)
         node.expect(DropObject, object=1)
         assert node.core.has(2), "the client holds task 2"
+
+
+def test_a_node_that_is_no_member_yet_takes_no_objects():
+    """A reader that asks the store for the members would not find it among them, and give the objects up."""
+    members = members_of(2)
+    info = members_of(3).infos[2]
+    core = NodeCore(info, parse_strategy("mlb"), NodeConfig(), 1)
+    put = Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 0, ((1, BIG, 1, (2,), b""),))
+    out: list[EffectType] = []
+    core.step(0, [Started(members)], out)
+    (join,) = [effect for effect in out if isinstance(effect, CallStore)]
+    out.clear()
+    core.step(5, [NewTasks(CLIENT, 1, (put,))], out)
+    assert not out and not core.has(1)
+    core.step(10, [StoreAnswered(join.token, [Leased(Members(2, (*members.infos, info)))])], out)
+    out.clear()
+    core.step(15, [NewTasks(CLIENT, 1, (put,))], out)  # once more, because nobody has taken it
+    assert Send(CLIENT, SubmissionTaken(2, 1)) in out and core.has(1)
+    assert [effect.rows for effect in out if isinstance(effect, CallStore)] == [[put]]
 
 
 def test_of_two_places_of_what_was_put_in_the_second_lets_go_too():
