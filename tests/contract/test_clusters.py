@@ -11,8 +11,8 @@ import pytest
 import daws
 from daws.client.cluster import Cluster
 from daws.formats import read_workflow
-from daws.runs.facts import RunFact, Sent
 from daws.runs.timeline import Timeline
+from daws.wire.notes import RunFact, Sent
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines
 from tests.valkey import LocalServer
 

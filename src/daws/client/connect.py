@@ -28,8 +28,8 @@ from daws.runs.facts import Facts
 from daws.runs.timeline import Timeline
 from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.crew import Crew
 from daws.strategy import parse_strategy
+from daws.wire.children import Crew
 
 NAME_LENGTH_MAX = 100
 FETCHED_BYTES = 1 << 26

@@ -14,11 +14,11 @@ from daws.client.printing import Printing
 from daws.client.unseen import Unseen
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import Input
-from daws.runs.facts import Facts, FactType
-from daws.runs.notes import News
+from daws.runs.facts import Facts
 from daws.runs.timeline import Timeline
 from daws.runtime.outcomes import ended_here
 from daws.wire.ends import Outcome
+from daws.wire.notes import FactType, News
 from daws.wire.worker import ITEMS_FAILED
 from daws.workers.roots import FailureBook
 

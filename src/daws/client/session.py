@@ -32,11 +32,11 @@ from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, Needs, NodeId, TaskSpec
 from daws.runs.facts import Facts
 from daws.runs.timeline import Timeline
-from daws.runtime.crew import Crew
 from daws.runtime.outcomes import NODE
 from daws.runtime.ports import ClusterPort, PlainTask
 from daws.runtime.thread import NodeThread
 from daws.strategy.decisions import Assign, Newcomer, Strategy
+from daws.wire.children import Crew
 from daws.wire.ends import Outcome
 from daws.wire.store import Submit
 from daws.wire.worker import INPUTS_ALONE

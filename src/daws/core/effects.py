@@ -4,8 +4,8 @@ nothing."""
 from msgspec import Struct
 
 from daws.model.task import NodeId, Ready, Transfer
+from daws.wire.calls import CallStore as CallStore
 from daws.wire.messages import MessageType
-from daws.wire.store import RowType
 
 
 class Effect(Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -56,21 +56,6 @@ class ResumeRun(Effect, frozen=True):
 class Send(Effect, frozen=True):
     to: NodeId
     message: MessageType
-
-
-class CallStore(Effect, frozen=True):
-    """A batch of rows for one shard, answered by StoreAnswered with the same token.
-
-    The only consequence of the answer to a `lazy` call is that other runs of the same tasks are told to stop. If tasks
-    have no copies, the driver may keep that answer until the node wakes up for something else. An idle node `hopes` for
-    work from the answer, and must be woken by it even when it brings none.
-    """
-
-    token: int
-    shard: int
-    rows: list[RowType]
-    lazy: bool = False
-    hopes: bool = False
 
 
 class SetTimer(Effect, frozen=True):

@@ -4,8 +4,13 @@ from msgspec import Struct
 
 from daws.model.cluster import Members
 from daws.model.task import TaskSpec, Transfer
+from daws.wire.calls import CallFine as CallFine
+from daws.wire.calls import CallsSafe as CallsSafe
+from daws.wire.calls import StoreAnswered as StoreAnswered
+from daws.wire.calls import StoreChanged as StoreChanged
+from daws.wire.cluster import NewStrategy as NewStrategy
 from daws.wire.messages import MessageType
-from daws.wire.store import AnswerType, Submit
+from daws.wire.store import Submit
 
 NEVER_NS = 1 << 62
 
@@ -118,33 +123,6 @@ class ObjectsLost(Event, frozen=True):
     objects: tuple[int, ...]
 
 
-class StoreAnswered(Event, frozen=True):
-    token: int
-    answers: list[AnswerType]
-
-
-class CallFine(Event, frozen=True):
-    """Each row of a call was answered with None: as intended, and nothing follows from it."""
-
-    token: int
-
-
-class CallsSafe(Event, frozen=True):
-    """Acknowledged calls of a store that is replicated asynchronously have reached its replicas by now."""
-
-    shard: int
-    tokens: tuple[int, ...]
-
-
-class StoreChanged(Event, frozen=True):
-    """Another server answers for this shard from now on, which may not know what was acknowledged lately.
-
-    The driver says so before it passes on that server's first answer, and passes on none of the one before it any more.
-    """
-
-    shard: int
-
-
 class Leave(Event, frozen=True):
     """The node is to leave in good order: its pilot ends soon, or somebody drains it. There is no way back.
 
@@ -152,12 +130,6 @@ class Leave(Event, frozen=True):
     """
 
     deadline_ns: int = NEVER_NS
-
-
-class NewStrategy(Event, frozen=True):
-    """The node uses another strategy from now on, which was checked before. `text` spells all of it out."""
-
-    text: str
 
 
 class Pressure(Event, frozen=True):

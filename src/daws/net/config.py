@@ -10,10 +10,9 @@ import msgspec
 
 from daws.model.errors import ClusterError
 from daws.net.address import PORT_MAX, Tcp
+from daws.wire import PROTOCOL
 
 FILE = "cluster.toml"
-PROTOCOL = 7
-"""The version of the protocol on links. Both ends of a link must have the same."""
 EMBEDDED = "embedded"
 STORES = ("redis://", "rediss://", "unix://")
 NAME_BYTES_MAX = 64

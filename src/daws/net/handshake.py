@@ -6,7 +6,7 @@ and a refusal, which is empty if the two fit together. The reason of a refusal s
 Greeting and answer have fixed sizes, so nothing that a stranger sends decides how much is read.
 
 Two things may never change: the fields up to `protocol`, and the sizes. They make other versions readable enough to be
-refused.
+refused. That is why they are here and not in `daws.wire`, whose version they bring.
 """
 
 import os
@@ -17,7 +17,7 @@ from struct import Struct
 import msgspec
 
 from daws.model.errors import PeerError
-from daws.net.config import PROTOCOL
+from daws.wire import PROTOCOL
 
 MAGIC = b"daws"
 ROLES = ("node", "client", "store")

@@ -3,65 +3,10 @@
 Nodes send facts as they happen; a process that may be asked keeps them, up to a number of tasks.
 """
 
-from typing import Any
-
-from msgspec import Struct
-
-from daws.model.task import NodeId
-from daws.runs.notes import News
+from daws.wire.notes import FactType, News, RunFact
 
 TASKS_KEPT_MAX = 100_000
 """The number of tasks whose facts are kept; the oldest are dropped first."""
-
-
-class Fact(Struct, frozen=True, array_like=True, tag=True):
-    """`at_ns` is of the machine's monotonic clock."""
-
-    task: int
-    node: NodeId
-    at_ns: int
-
-
-class Decided(Fact, frozen=True):
-    """An answer of the strategy was asked about the task; `reasons` are the numbers that it compared, and its choice.
-
-    For `assign` the node is the one that was chosen, for all other decisions the one that asked.
-    """
-
-    decision: str
-    answer: str
-    reasons: dict[str, Any]
-
-
-class Handed(Fact, frozen=True):
-    """The node has claimed the task from another one. `why` is that of an Offer. `loads` are the loads of other nodes,
-    as far as the thief knew them when it chose this one."""
-
-    sender: NodeId
-    why: int
-    loads: tuple[tuple[NodeId, int], ...] = ()
-
-
-class Sent(Fact, frozen=True):
-    """A worker was given the task. `read_bytes` is the size of its inputs, `moved_bytes` of those that were made
-    elsewhere."""
-
-    slot: int
-    attempt: int
-    read_bytes: int
-    moved_bytes: int
-
-
-class RunFact(Fact, frozen=True):
-    """A run came to its end, well or by raising something."""
-
-    slot: int
-    start_ns: int
-    written_bytes: int
-    is_good: bool
-
-
-FactType = Decided | Handed | Sent | RunFact
 
 
 class Facts:

@@ -3,51 +3,14 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from daws.core.events import EventType, ObjectsFetched
 from daws.model.task import NODE_INDEX_MASK, NodeId, Ready, spawned_id
 from daws.wire.messages import Offer
+from daws.wire.notes import News, Phase, Row, RunLinks
 from daws.wire.worker import Died, Ended, Raised, Recalled, ReportType, Spawned, WaitReport, Written
 
 if TYPE_CHECKING:
     from daws.runs.watching import StrategyWatch
-
-Row = tuple[int, int, int, int, int, int, int, int, int, int]
-"""A run that ended: (task, kind, node, executor, start, end, cores, bytes read, bytes written, 1 or 0 if it raised).
-
-Times are in nanoseconds of the machine's monotonic clock; the kind is the number of the task's function."""
-
-
-Sized = tuple[int, int]
-"""An object and its size in bytes."""
-
-Phase = tuple[int, tuple[int, ...], tuple[int, ...]]
-"""A part of a run that ends where the run waits: (nanoseconds of work until then, tasks that it has created since the
-part before, tasks that it waits for). The last part waits for nothing."""
-
-
-class RunLinks(Struct, frozen=True, array_like=True, gc=False):
-    """The connections of a run: the objects that it read and made, and the tasks that it created. They are sent only
-    for runs that read something, made several objects, created tasks, or need memory."""
-
-    task: int
-    start_ns: int
-    inputs: tuple[Sized, ...] = ()
-    outputs: tuple[Sized, ...] = ()
-    phases: tuple[Phase, ...] = ()
-    memory_bytes: int = 0
-
-
-class News(Struct, frozen=True, array_like=True, gc=False):
-    """One message of a node: runs that ended, how many of its executors were busy just before, and how many bytes it
-    has fetched from other nodes so far."""
-
-    node: int
-    rows: tuple[Row, ...]
-    busy_count: int
-    fetched_bytes: int
-    links: tuple[RunLinks, ...] = ()
 
 
 class RunNotes:

@@ -17,8 +17,8 @@ from msgspec import Struct
 from daws.formats.execution import Execution, RecordedMachine
 from daws.formats.workflow import Workflow
 from daws.model.graph_builder import GraphBuilder
-from daws.runs.notes import Phase, Row, RunLinks
 from daws.runs.timeline import Timeline
+from daws.wire.notes import Phase, Row, RunLinks
 
 
 class RunPart(Struct):

@@ -6,7 +6,7 @@ Other threads may read while rows are added: columns only grow, and `count` neve
 from array import array
 from collections.abc import Iterable
 
-from daws.runs.notes import News, Row, RunLinks
+from daws.wire.notes import News, Row, RunLinks
 
 NAMES_SHOWN_MAX = 10
 

@@ -11,12 +11,12 @@ import msgspec
 
 from daws.model.cluster import Members
 from daws.model.task import INLINE_BYTES, NodeId, Ready
-from daws.runs.facts import Decided, FactType, Handed, Sent
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Assign, Balance, Newcomer, Order, Place, Reasons, Strategy, View
 from daws.strategy.registry import answer_name
 from daws.strategy.rng import SplitMix64
 from daws.wire.messages import Offer
+from daws.wire.notes import Decided, FactType, Handed, Sent
 
 INT_MAX = (1 << 63) - 1
 Tell = Callable[[FactType], None]

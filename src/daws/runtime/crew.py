@@ -1,12 +1,11 @@
 """The workers of a node, and how its scheduler is set for live runs."""
 
-import msgspec
-
 from daws.core.node import NodeConfig
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.context import parse_context
 from daws.model.task import NodeId
 from daws.runtime.outcomes import LEASE_NS
+from daws.wire.children import Crew
 
 TICK_NS = 2_000_000_000
 AHEAD_NS = 8_000_000
@@ -26,46 +25,8 @@ first object comes before the next producers."""
 AUDIT_NS = 60_000_000_000
 """An object that has waited for its readers for this long is looked up in the store: the node that should have released
 it may be dead."""
-NO_DEVICE = -1
 COPIES_SHARE = 4
 """Copies that no task reads just now may take one part in so many of a node's memory."""
-
-
-class Crew(msgspec.Struct, frozen=True, array_like=True):
-    """The workers of one node: how many, of which kind (see `daws.workers.port`), and the pickled functions that each
-    worker calls first (`setup`) and last (`teardown`). With `tells_runs` the listener is told of every run, with
-    `explains` also of every decision about a task. Beside the `count` workers there is one for each device: `devices`
-    says how many devices there are under each label. `owns_process`: the node may choose the scheduling class of its
-    thread, because the process belongs to daws or may be treated as if it did. `place` counts the nodes that share the
-    devices of one machine."""
-
-    count: int
-    kind: str = "processes"
-    setup: bytes = b""
-    teardown: bytes = b""
-    tells_runs: bool = False
-    explains: bool = False
-    devices: tuple[tuple[str, int], ...] = ()
-    owns_process: bool = True
-    place: int = 0
-
-    @property
-    def notes(self) -> tuple[bool, bool]:
-        """Whether runs are told, and decisions."""
-        return self.tells_runs, self.explains
-
-    @property
-    def slots(self) -> int:
-        return self.count + sum([count for _, count in self.devices])
-
-    def device_of(self, slot: int) -> int:
-        """The number of an executor's device on its machine; NO_DEVICE if it has none."""
-        first = self.count
-        for _, count in self.devices:
-            if first <= slot < first + count:
-                return self.place * count + slot - first
-            first += count
-        return NO_DEVICE
 
 
 def config_of(

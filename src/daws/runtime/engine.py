@@ -51,20 +51,22 @@ from daws.model.cluster import Members
 from daws.model.errors import DawsError, InternalError
 from daws.model.task import INLINE_BYTES, NO_TASK, NodeId, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
-from daws.runtime.crew import NO_DEVICE, Crew, config_of, info_of
+from daws.runtime.crew import config_of, info_of
 from daws.runtime.deaths import death_of
 from daws.runtime.functions import FunctionTable
 from daws.runtime.inputs import RunInputs, inline_inputs
 from daws.runtime.journals import new_journal
 from daws.runtime.nesting import Nesting
 from daws.runtime.outcomes import LEASE_NS
-from daws.runtime.ports import Counters, Listener, PeersPort, StorePort
+from daws.runtime.ports import Listener, PeersPort, StorePort
 from daws.runtime.spilling import Spiller
 from daws.runtime.watch import rename_strategy, watch_of
 from daws.strategy.decisions import Strategy
+from daws.wire.children import Crew
 from daws.wire.columns import each, once
 from daws.wire.ends import Outcome
 from daws.wire.messages import LetGo
+from daws.wire.session import Counters
 from daws.wire.store import function_row
 from daws.wire.worker import (
     STOPPED,
@@ -419,7 +421,7 @@ class Engine:
             return
         options, needs = None, spec.needs
         if needs is not None:
-            devices = self._devices(effect) if self.crew.devices else None
+            devices = self.crew.devices_of((effect.slot, *effect.more_slots)) if self.crew.devices else None
             options = RunOptions(needs.cores, devices, needs.memory_bytes, spec.timeout_ns)
         elif spec.timeout_ns:
             options = RunOptions(timeout_ns=spec.timeout_ns)
@@ -429,11 +431,6 @@ class Engine:
             effect.slot,
             Execute(effect.run, spec.kind, spec.payload, self.inputs.of(effect.run, ready), spec.outputs, options),
         )
-
-    def _devices(self, effect: StartRun) -> tuple[int, ...] | None:
-        """The devices of all executors of a run, or None if one of them has none."""
-        found = [self.crew.device_of(slot) for slot in (effect.slot, *effect.more_slots)]
-        return None if NO_DEVICE in found else tuple(sorted(found))
 
     def _teach(self, effect: StartRun) -> bool:
         """Give the workers a function when it is first needed; if it is not here yet, its run waits."""

@@ -1,10 +1,7 @@
 """Objects on streams (`daws.net.stream`) between nodes and clients: blocking sockets on threads, so that no event loop
 waits for bytes.
 
-A request is a list of object ids. Each id is answered in turn by the object's size and its bytes, or by MISSING. Above
-the size are the permission bits of a file that a command made, so that programs stay programs; they are zero for
-values. Clients also bring objects in: the bytes (BRINGS), or on one machine the path of a file that they have written
-into a folder of the node (ADOPTS). Both are answered by the object's size, or by MISSING if the node did not take it.
+`daws.wire.objects` has what requests and answers look like.
 """
 
 import logging
@@ -14,7 +11,6 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from socket import socket
-from struct import Struct
 from threading import Lock
 from typing import TypeVar
 
@@ -24,19 +20,8 @@ from daws.data.files import ObjectFiles
 from daws.model.errors import NoSpaceError, PeerError, UnavailableError
 from daws.model.task import Transfer
 from daws.net.stream import CHUNK_BYTES, receive_exactly, receive_into, send_file
+from daws.wire.objects import ADOPTED, ADOPTS, BRINGS, BROUGHT, COUNT, IDS_MAX, MISSING, MODE_SHIFT, SIZE, SIZE_MAX
 
-_COUNT = Struct("<I")
-_SIZE = Struct("<Q")
-_BROUGHT = Struct("<QQ")
-_ADOPTED = Struct("<QQH")
-MISSING = (1 << 64) - 1
-BRINGS = (1 << 32) - 1
-"""Replaces the number of requested objects: an object follows with its id, its size and its bytes."""
-ADOPTS = BRINGS - 1
-"""Replaces it for an object in a file: its id, its size, the length of the path and the path follow."""
-IDS_MAX = 1 << 20
-SIZE_MAX = 1 << 46
-MODE_SHIFT = 48
 STALL_S = 15.0
 """A receiver that takes nothing for this long while an object is sent is gone."""
 ROOM_S, ROOM_AGAIN_S = 60.0, 0.25
@@ -57,11 +42,11 @@ class ObjectGiver:
         """Answer requests until the other side has no more. Raise OSError or PeerError if the stream breaks off."""
         while True:
             sock.settimeout(None)
-            head = receive_exactly(sock, _COUNT.size)
+            head = receive_exactly(sock, COUNT.size)
             if head is None:
                 return
             sock.settimeout(STALL_S)
-            (count,) = _COUNT.unpack(head)
+            (count,) = COUNT.unpack(head)
             if count == BRINGS:
                 self._take(sock)
             elif count == ADOPTS:
@@ -74,7 +59,7 @@ class ObjectGiver:
         try:
             self.files.pin(object_)
         except UnavailableError:
-            sock.sendall(_SIZE.pack(MISSING))
+            sock.sendall(SIZE.pack(MISSING))
             return
         try:
             held = self.files.held(object_)
@@ -85,7 +70,7 @@ class ObjectGiver:
             try:
                 fd = self.files.open(object_)
             except UnavailableError:  # it is damaged: the other side has to look elsewhere
-                sock.sendall(_SIZE.pack(MISSING))
+                sock.sendall(SIZE.pack(MISSING))
                 return
             try:
                 size = self.files.size_bytes(object_)
@@ -98,28 +83,28 @@ class ObjectGiver:
             self.files.unpin(object_)
 
     def _take(self, sock: socket) -> None:
-        object_, size = _BROUGHT.unpack(_expect(sock, _BROUGHT.size))
+        object_, size = BROUGHT.unpack(_expect(sock, BROUGHT.size))
         if size > SIZE_MAX:
             raise PeerError(f"the size of an object is not valid: {size}")
         try:
             self.files.put_packed(object_, _Incoming(sock, size, 0))
         except NoSpaceError as error:
-            sock.sendall(_SIZE.pack(MISSING))
+            sock.sendall(SIZE.pack(MISSING))
             raise PeerError("there is no room for the object") from error
-        sock.sendall(_SIZE.pack(size))
+        sock.sendall(SIZE.pack(size))
 
     def _adopt(self, sock: socket) -> None:
-        object_, size, length = _ADOPTED.unpack(_expect(sock, _ADOPTED.size))
+        object_, size, length = ADOPTED.unpack(_expect(sock, ADOPTED.size))
         path = os.fsdecode(_expect(sock, length))
         try:
             self.files.adopt(object_, path, size)
         except (UnavailableError, OSError):
             size = MISSING
-        sock.sendall(_SIZE.pack(size))
+        sock.sendall(SIZE.pack(size))
 
 
 def _size_word(size: int, mode: int) -> bytes:
-    return _SIZE.pack(size | mode << MODE_SHIFT)
+    return SIZE.pack(size | mode << MODE_SHIFT)
 
 
 def _ids(sock: socket, count: int) -> Sequence[int]:
@@ -157,7 +142,7 @@ class ObjectSource:
                     files.put_packed(object_, _Incoming(sock, size, mode))
                 answered[object_] = word != MISSING
 
-        self._request(_COUNT.pack(len(objects)) + array("Q", objects).tobytes(), receive)
+        self._request(COUNT.pack(len(objects)) + array("Q", objects).tobytes(), receive)
 
     def fetch_patiently(
         self, wanted: Sequence[Transfer], files: ObjectFiles, is_over: Callable[[], bool]
@@ -198,12 +183,12 @@ class ObjectSource:
                     sock.sendall(view[low : low + CHUNK_BYTES])
             return _receive_size(sock) != MISSING
 
-        return bool(self._request(_COUNT.pack(BRINGS) + _BROUGHT.pack(object_, packed.size_bytes), send))
+        return bool(self._request(COUNT.pack(BRINGS) + BROUGHT.pack(object_, packed.size_bytes), send))
 
     def adopt(self, object_: int, path: str, size_bytes: int) -> bool:
         """Hand over a file in a folder of the node there. False if the node did not take it."""
         name = os.fsencode(path)
-        head = _COUNT.pack(ADOPTS) + _ADOPTED.pack(object_, size_bytes, len(name)) + name
+        head = COUNT.pack(ADOPTS) + ADOPTED.pack(object_, size_bytes, len(name)) + name
         return bool(self._request(head, lambda sock: _receive_size(sock) != MISSING))
 
     def _request(self, head: bytes, rest: Callable[[socket], T]) -> T | None:
@@ -258,7 +243,7 @@ class _Incoming(WholeFile):
 
 
 def _receive_size(sock: socket) -> int:
-    return int.from_bytes(_expect(sock, _SIZE.size), "little")
+    return int.from_bytes(_expect(sock, SIZE.size), "little")
 
 
 def _expect(sock: socket, count: int) -> bytes:

@@ -11,10 +11,10 @@ from daws.core.events import EventType
 from daws.data.codec import Packed
 from daws.model.cluster import Members
 from daws.model.task import Input, NodeId, Ready, Transfer
-from daws.runs.facts import FactType
-from daws.runs.notes import News
 from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
+from daws.wire.notes import FactType, News
+from daws.wire.session import Counters
 from daws.wire.store import Submit
 
 
@@ -25,17 +25,6 @@ class PlainTask(msgspec.Struct, frozen=True, gc=False):
     task: int
     kind: int
     payload: bytes
-
-
-class Counters(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The counters of one node: tasks that ended well there, tasks that it has stolen, bytes that its tasks have read,
-    and bytes of these that it had to fetch."""
-
-    node: NodeId
-    done: int
-    stolen: int
-    read_bytes: int
-    moved_bytes: int
 
 
 class Listener(Protocol):
@@ -149,7 +138,7 @@ class StorePort(Protocol):
 
 
 class StoreLink(Protocol):
-    """A cluster's store, as a node, a client or a tool talks to it, with the messages of `daws.runtime.cluster.words`.
+    """A cluster's store, as a node, a client or a tool talks to it, with the messages of `daws.wire.cluster`.
     At the other end is the store's server, or a desk where the store is reached directly."""
 
     def send(self, word: Any) -> None: ...

@@ -14,17 +14,19 @@ from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
 from daws.model.task import CLIENT, NodeId, TaskSpec
-from daws.runtime.crew import Crew, info_of
+from daws.runtime.crew import info_of
 from daws.runtime.engine import Engine
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.loopthread import LoopThread
 from daws.runtime.outcomes import NODE, new_store
-from daws.runtime.ports import Counters, ListenerHere, PlainTask
+from daws.runtime.ports import ListenerHere, PlainTask
 from daws.strategy.decisions import Strategy
+from daws.wire.children import Crew
 from daws.wire.columns import once
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, LetGo, NewTasks, PlainTasks
+from daws.wire.session import Counters
 from daws.wire.store import Submit
 from daws.workers.server import ForkServer
 

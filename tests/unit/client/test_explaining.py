@@ -8,8 +8,8 @@ import daws
 from daws.client.cluster import Cluster
 from daws.client.explaining import NOT_RECORDED, NOTHING_TOLD, Explanation
 from daws.model.errors import UsageError
-from daws.runs.facts import Decided, Handed, RunFact, Sent
 from daws.wire.messages import STOLEN
+from daws.wire.notes import Decided, Handed, RunFact, Sent
 
 
 def large(size: int) -> bytes:

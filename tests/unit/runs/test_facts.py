@@ -2,8 +2,8 @@
 
 from msgspec import msgpack
 
-from daws.runs.facts import Decided, Facts, FactType, Handed, RunFact, Sent
-from daws.runs.notes import News
+from daws.runs.facts import Facts
+from daws.wire.notes import Decided, FactType, Handed, News, RunFact, Sent
 
 
 def test_facts_are_told_in_the_order_of_their_times():

@@ -4,7 +4,8 @@ from msgspec import msgpack
 
 from daws.core.events import ObjectsFetched
 from daws.model.task import Needs, Ready, TaskSpec, spawned_id
-from daws.runs.notes import News, RunLinks, RunNotes
+from daws.runs.notes import RunNotes
+from daws.wire.notes import News, RunLinks
 from daws.wire.worker import Died, Ended, Raised, Recalled, Seed, Spawned, WaitReport, Written
 
 

@@ -1,9 +1,9 @@
 """Live runs as workflows, from timelines that are made up."""
 
 from daws.formats import Workflow
-from daws.runs.notes import News, Row, RunLinks
 from daws.runs.recorded import parts_of, workflow_of_run
 from daws.runs.timeline import Timeline
+from daws.wire.notes import News, Row, RunLinks
 
 
 def row(task: int, start_ns: int, end_ns: int, written: int = 10, good: int = 1, cores: int = 1) -> Row:

@@ -1,7 +1,7 @@
 """Rows of several nodes as columns."""
 
-from daws.runs.notes import News, Row
 from daws.runs.timeline import Timeline
+from daws.wire.notes import News, Row
 
 FIRST: Row = (42, 3, 0, 1, 10_000, 10_500, 2, 30, 1003, 1)
 SECOND: Row = (43, 4, 1, 0, 10_100, 10_200, 1, 0, 0, 0)

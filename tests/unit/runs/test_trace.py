@@ -7,9 +7,9 @@ import pytest
 
 from daws.client.cluster import Cluster
 from daws.model.errors import UsageError
-from daws.runs.notes import News
 from daws.runs.timeline import Timeline
 from daws.runs.trace import COUNTER_STEPS_MAX, check_trace_target, running_steps, write_trace
+from daws.wire.notes import News
 
 MS = 1_000_000
 

@@ -10,12 +10,12 @@ from daws.core.journal import Journal, replay
 from daws.core.node import NodeConfig, NodeCore
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.task import CLIENT, Ready, TaskSpec
-from daws.runs.facts import Decided, FactType, Handed, Sent
 from daws.runs.watching import StrategyWatch, WatchedAssign, reasons_of
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import SHARED, Newcomer
 from daws.strategy.presets import PRESETS
 from daws.wire.messages import STOLEN, Offer, Submission
+from daws.wire.notes import Decided, FactType, Handed, Sent
 
 INFOS = tuple([NodeInfo(node, (ExecutorClass(1),)) for node in range(3)])
 MEMBERS = Members(1, INFOS)

@@ -20,7 +20,6 @@ from daws.data.tags import folder_of, rooted
 from daws.model.errors import ClosedError, InternalError, TaskKilledError
 from daws.model.task import CLIENT, INLINE_BYTES, Ready, TaskSpec
 from daws.runs.watching import WatchedPlace
-from daws.runtime.crew import Crew
 from daws.runtime.engine import Engine
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.ports import PlainTask
@@ -28,6 +27,7 @@ from daws.runtime.thread import NodeThread
 from daws.store.memory import MemoryStore
 from daws.strategy import format_strategy, parse_strategy
 from daws.testing.build import object_at, ready
+from daws.wire.children import Crew
 from daws.wire.messages import NewTasks, PlainTasks
 from daws.wire.store import Submit
 from daws.wire.worker import (

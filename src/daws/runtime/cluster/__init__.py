@@ -1,6 +1,5 @@
 """Nodes, a store and clients in processes that start and end independently, on one machine or many.
 
-    words      all messages between these processes
     reach      addresses and keys: how the processes reach each other
     access     the connection to the store, embedded or Valkey, made anew when it is lost
     joined     the client of a cluster: the driver of its session

@@ -12,8 +12,9 @@ from daws.model.errors import DawsError, UnavailableError
 from daws.model.task import NodeId, Ready
 from daws.net.link import Link
 from daws.runtime.cluster.reach import Reach, close_links
-from daws.runtime.cluster.words import FROM_STORE, Sealed
 from daws.runtime.ports import StoreLink, StorePeer
+from daws.wire.cluster import FROM_STORE
+from daws.wire.session import Sealed
 
 DIAL_AGAIN_S = 0.1
 DIAL_AGAIN_S_MAX = 2.0

@@ -22,7 +22,8 @@ from daws.model.states import CANCELLED, DONE, FAILED
 from daws.model.task import NodeId
 from daws.runtime.cluster.access import open_store
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.cluster.words import TO_CLIENT, AskCluster, ClusterIs, Count, Depart, FromStore, Refused
+from daws.wire.cluster import AskCluster, ClusterIs, FromStore, Refused
+from daws.wire.session import TO_CLIENT, Count, Depart
 from daws.wire.store import (
     MEMBERSHIP_SHARD,
     TO_END,

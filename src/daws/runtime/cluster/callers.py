@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from daws.model.session import NO_SESSION
-from daws.model.task import NodeId
+from daws.model.task import NOBODY, NodeId
 from daws.net.link import Link
-from daws.runtime.cluster.words import NOBODY, ToStore
+from daws.wire.cluster import ToStore
 
 
 class Caller:

@@ -21,7 +21,7 @@ from daws.runtime.cluster.children import framed
 from daws.runtime.cluster.hosting import NodeHost
 from daws.runtime.cluster.reach import PrivateReach
 from daws.runtime.cluster.storing import serve_privately
-from daws.runtime.cluster.words import START, Broken, StartNode, StartStore, Up
+from daws.wire.children import START, Broken, StartNode, StartStore, Up
 from daws.wire.frames import FrameReader
 from daws.workers.failures import failure_of
 from daws.workers.sharedstreams import share_logs, share_streams

@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec import msgpack
 
-from daws.model.task import NodeId
-from daws.runtime.cluster.words import FROM_CHILD, NOBODY, Broken, StartNode, StartStore, Up
+from daws.model.task import NOBODY, NodeId
+from daws.wire.children import FROM_CHILD, Broken, StartNode, StartStore, Up
 from daws.wire.frames import NONSENSE, FrameReader
 from daws.wire.worker import FRAME_HEAD_BYTES
 from daws.workers.server import BORN, GONE, ForkServer

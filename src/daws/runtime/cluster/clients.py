@@ -8,20 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from daws.core.events import EventType
+from daws.model.session import session_of
 from daws.model.task import Ready
 from daws.net.link import Link
-from daws.runtime.cluster.words import (
-    TO_NODE,
-    Count,
-    Counted,
-    Depart,
-    Fresh,
-    Here,
-    TaskPrinted,
-    ToNode,
-    session_of,
-)
 from daws.wire.messages import CancelOrder, CancelTaken, NewTasks, Submission, SubmissionTaken
+from daws.wire.session import TO_NODE, Count, Counted, Depart, Fresh, Here, TaskPrinted, ToNode
 
 
 class ClientLinks:

@@ -22,39 +22,26 @@ from daws.data.session import SessionFolders as Folders
 from daws.logs import set_place
 from daws.model.cluster import Members
 from daws.model.errors import UnavailableError
-from daws.model.task import NO_TASK, NodeId, Ready
+from daws.model.session import session_of
+from daws.model.task import NO_TASK, NOBODY, NodeId, Ready
 from daws.net.link import Link
-from daws.runs.facts import FactType
-from daws.runs.notes import News
 from daws.runtime.cluster.access import StoreConnection
 from daws.runtime.cluster.clients import ClientLinks
 from daws.runtime.cluster.noting import SessionNotes
 from daws.runtime.cluster.peers import PeersAcross, StoreAcross
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.cluster.words import (
-    NOBODY,
-    AskEnds,
-    AskFunction,
-    Counted,
-    Ends,
-    Enrol,
-    Enrolled,
-    Forgotten,
-    FromStore,
-    OpenSessions,
-    Refused,
-    TaskPrinted,
-    session_of,
-)
-from daws.runtime.crew import Crew
 from daws.runtime.engine import Engine
 from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.objects import ObjectGiver
 from daws.runtime.ports import StoreLink
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
+from daws.wire.children import Crew
+from daws.wire.cluster import AskEnds, AskFunction, Ends, Enrol, Enrolled, Forgotten, FromStore, OpenSessions, Refused
 from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
+from daws.wire.notes import FactType, News
+from daws.wire.session import Counted, TaskPrinted
 from daws.wire.worker import Learn
 
 SIGNALS_S = 2.0

@@ -45,7 +45,7 @@ from daws.data.files import ObjectFiles, read_and_drop
 from daws.model.cluster import Members
 from daws.model.errors import ClosedError, DawsError, InternalError, UnavailableError
 from daws.model.states import FAILED
-from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, NodeId, TaskSpec
+from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, NOBODY, NodeId, TaskSpec
 from daws.runtime.cluster.access import StoreConnection
 from daws.runtime.cluster.ends import LOST
 from daws.runtime.cluster.farobjects import FarObjects
@@ -54,28 +54,13 @@ from daws.runtime.cluster.noting import fact_here, news_here
 from daws.runtime.cluster.pace import TASKS_PER_TURN, Pace
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.rival import Rival
-from daws.runtime.cluster.words import (
-    NOBODY,
-    AskCluster,
-    AskEnds,
-    ClusterIs,
-    Counted,
-    Ends,
-    FromStore,
-    Here,
-    Learnt,
-    NowMembers,
-    Ran,
-    Refused,
-    Sealed,
-    TaskPrinted,
-    ToClient,
-)
 from daws.runtime.crew import TICK_NS
 from daws.runtime.loopthread import LoopThread
-from daws.runtime.ports import Counters, Listener
+from daws.runtime.ports import Listener
+from daws.wire.cluster import AskCluster, AskEnds, ClusterIs, Ends, FromStore, NowMembers, Refused
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelTaken, SubmissionTaken
+from daws.wire.session import Counted, Counters, Here, Learnt, Ran, Sealed, TaskPrinted, ToClient
 from daws.wire.store import (
     CANCELLED,
     MEMBERSHIP_SHARD,

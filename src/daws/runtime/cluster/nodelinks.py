@@ -11,7 +11,7 @@ from daws.model.task import NodeId
 from daws.net.links import Links
 from daws.runtime.cluster.questions import Questions
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.cluster.words import TO_CLIENT, Count, Counted, Here, ToClient
+from daws.wire.session import TO_CLIENT, Count, Counted, Here, ToClient
 
 AGAIN_S = 0.5
 """A node whose link was lost is told after so long whose client this is."""

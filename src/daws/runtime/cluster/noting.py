@@ -10,11 +10,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from daws.model.session import session_of
 from daws.model.task import FIRST_SPAWNED_ID
-from daws.runs.facts import FactType
-from daws.runs.notes import News
-from daws.runtime.cluster.words import Learnt, Ran, session_of
 from daws.runtime.functions import FunctionTable
+from daws.wire.notes import FactType, News
+from daws.wire.session import Learnt, Ran
 
 SAME_CLOCK_NS = 100_000_000
 """Clocks that differ by less are taken for the clock of one machine."""

@@ -13,11 +13,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from daws.data.files import ObjectFiles
 from daws.model.errors import UnavailableError
 from daws.model.task import NodeId, Transfer
+from daws.wire.objects import AskObjects, GiveObjects
 
 SMALL_BYTES = 64 * 1024
 """Larger objects are worth a stream, and would delay other messages."""
@@ -25,19 +24,6 @@ WINDOW_BYTES = 1 << 20
 """How much may be requested from one node and not yet received."""
 SILENT_S = 15.0
 """A node that sends nothing for this long after a request does not have the object."""
-
-
-class AskObjects(Struct, frozen=True, array_like=True, gc=False, tag=True):
-    """A request for objects. It is answered by GiveObjects, once or in parts."""
-
-    objects: tuple[int, ...]
-
-
-class GiveObjects(Struct, frozen=True, array_like=True, gc=False, tag=True):
-    """Objects that were requested, and ids of those that have to be requested by stream."""
-
-    given: tuple[tuple[int, bytes], ...]
-    withheld: tuple[int, ...] = ()
 
 
 class Parcels:

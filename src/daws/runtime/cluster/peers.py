@@ -10,8 +10,6 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
-from msgspec import msgpack
-
 from daws.core.effects import CallStore
 from daws.core.events import EventType, ObjectsFetched
 from daws.data.files import ObjectFiles
@@ -19,16 +17,15 @@ from daws.model.cluster import Members
 from daws.model.task import NodeId, Transfer
 from daws.net.link import Link
 from daws.net.links import Links
-from daws.runtime.cluster.parcels import AskObjects, GiveObjects, Parcels
+from daws.runtime.cluster.parcels import Parcels
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.objects import ObjectSource
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelTaken, MessageType, SubmissionTaken
+from daws.wire.objects import BETWEEN_NODES, AskObjects, BetweenNodes, GiveObjects
 from daws.workers.system import wait_for_turns
 
 IDLE_S = 60.0
-Word = MessageType | AskObjects | GiveObjects
-BETWEEN_NODES: msgpack.Decoder[list[Word]] = msgpack.Decoder(list[Word])
 
 
 class StoreAcross:
@@ -74,7 +71,7 @@ class PeersAcross:
         self._failed = failed
         self._fetchers: dict[NodeId, SimpleQueue[tuple[Transfer, ...]]] = {}
         self._is_closed = False
-        self._links: Links[Word] = Links(
+        self._links: Links[BetweenNodes] = Links(
             reach.keys,
             reach.hello(node),
             BETWEEN_NODES,
@@ -109,7 +106,7 @@ class PeersAcross:
         elif isinstance(message, SubmissionTaken | CancelTaken) and not self._acknowledge(message):
             self._tell_store(message)
 
-    def _on_words(self, peer: NodeId, words: list[Word]) -> None:
+    def _on_words(self, peer: NodeId, words: list[BetweenNodes]) -> None:
         events: list[EventType] = []
         for word in words:
             if self._is_closed:

@@ -26,16 +26,16 @@ from daws.data.segments import Segments
 from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
 from daws.model.errors import StrategyError, UnavailableError
-from daws.model.task import NodeId
+from daws.model.task import NOBODY, NodeId
 from daws.runtime.cluster.children import Child, Children
 from daws.runtime.cluster.farobjects import COPIES
 from daws.runtime.cluster.joined import LAST_WORDS_S, JoinedCluster
 from daws.runtime.cluster.reach import PrivateReach
-from daws.runtime.cluster.words import NOBODY, ClusterIs, NodeDied, StartNode, StartStore
-from daws.runtime.crew import Crew
 from daws.runtime.ports import Listener
 from daws.strategy import format_strategy
 from daws.strategy.decisions import Strategy
+from daws.wire.children import Crew, StartNode, StartStore
+from daws.wire.cluster import ClusterIs, NodeDied
 from daws.workers.failures import exception_of
 from daws.workers.server import ForkServer
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from daws.model.task import NodeId
-from daws.runtime.cluster.words import Counted
+from daws.wire.session import Counted
 
 COUNT_S = 5.0
 

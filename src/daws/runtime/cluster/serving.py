@@ -15,19 +15,34 @@ from daws.core.config import NodeConfig
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.errors import StoreFullError, StrategyError
-from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NodeId
+from daws.model.session import session_of
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NOBODY, NodeId
 from daws.net.link import Link
-from daws.runtime.cluster import words
 from daws.runtime.cluster.callers import Caller, QuietWords
 from daws.runtime.cluster.clock import StandingClock
 from daws.runtime.cluster.ends import StoreEnds, with_each_failure_once
 from daws.runtime.cluster.sweeping import Sweeper
-from daws.runtime.cluster.words import NOBODY, TO_STORE, Ends, ToStore, session_of
 from daws.runtime.crew import TICK_NS
 from daws.store.log import StoreSettings
 from daws.store.memory import MemoryStore
 from daws.store.memory.sessions import function_in
 from daws.strategy import format_strategy, parse_strategy
+from daws.wire.cluster import (
+    TO_STORE,
+    AskCluster,
+    AskEnds,
+    AskFunction,
+    ClusterIs,
+    Ends,
+    Enrol,
+    Enrolled,
+    Forgotten,
+    NodeDied,
+    NowMembers,
+    OpenSessions,
+    Refused,
+    ToStore,
+)
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelTaken, MessageType, Submission, SubmissionTaken
 from daws.wire.store import (
@@ -223,7 +238,7 @@ class StoreServer:
             self._members_told = members.version
             for caller in self.callers:
                 if caller.is_client:
-                    caller.send(words.NowMembers(members))
+                    caller.send(NowMembers(members))
 
     def _tell_ends(self, outcomes: list[Outcome]) -> None:
         """Tell clients of their own tasks, and nodes of tasks that their runs have created."""
@@ -254,9 +269,9 @@ class StoreServer:
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
-    def _on_enrol(self, caller: Caller, word: words.Enrol) -> None:
+    def _on_enrol(self, caller: Caller, word: Enrol) -> None:
         if caller.is_client:
-            caller.send(words.Refused("only a process with a node's key can be a node"))
+            caller.send(Refused("only a process with a node's key can be a node"))
             return
         if self.nodes.get(caller.node) is caller:
             del self.nodes[caller.node]
@@ -264,27 +279,27 @@ class StoreServer:
         caller.node = node
         caller.link.name = f"node {node}"
         self.nodes[node] = caller
-        caller.send(words.Enrolled(node, self.store.lease_ns, self.strategy))
+        caller.send(Enrolled(node, self.store.lease_ns, self.strategy))
         if word.node != NOBODY:
             answer = self.store.apply(0, [Owned(node, 0, ALL)], self._clock.now_ns())[0]
             ready = getattr(answer, "ready", ())
             if ready:
                 self._batches += 1
                 caller.send(Submission(CLIENT, self._batches, ready))
-            caller.send(words.OpenSessions([*self.store.sessions]))
+            caller.send(OpenSessions([*self.store.sessions]))
 
     def _new_node(self) -> NodeId:
         answer = self.store.apply(0, [EnrolNode(os.urandom(NONCE_BYTES))], self._clock.now_ns())[0]
         assert isinstance(answer, NodeEnrolled)
         return answer.node
 
-    def _on_ask_ends(self, caller: Caller, word: words.AskEnds) -> None:
+    def _on_ask_ends(self, caller: Caller, word: AskEnds) -> None:
         ended = self.ends.of(word.tasks, unknown_are_lost=caller.is_client)
         caller.send(Ends(with_each_failure_once(ended)))
         if word.have_ended and (forgotten := self.ends.forgotten(word.tasks)):
-            caller.send(words.Forgotten(forgotten))
+            caller.send(Forgotten(forgotten))
 
-    def _on_ask_function(self, caller: Caller, word: words.AskFunction) -> None:
+    def _on_ask_function(self, caller: Caller, word: AskFunction) -> None:
         pickled = function_in(self.store, word.function)
         if pickled is None:
             self._wanted.setdefault(word.function, set()).add(caller)
@@ -299,18 +314,18 @@ class StoreServer:
             for caller in waiting:
                 caller.send(Learn(function, pickled))
 
-    def _on_node_died(self, caller: Caller, word: words.NodeDied) -> None:
+    def _on_node_died(self, caller: Caller, word: NodeDied) -> None:
         if not self._is_private:
-            caller.send(words.Refused("only the client of a private cluster can know that a node has died"))
+            caller.send(Refused("only the client of a private cluster can know that a node has died"))
             return
         self.store.expire(word.node)
         self.store.apply(0, [Watch(0)], self._clock.now_ns())
 
     # -- clients and tools ---------------------------------------------------------------------------------------------
 
-    def _on_ask_cluster(self, caller: Caller, word: words.AskCluster) -> None:
+    def _on_ask_cluster(self, caller: Caller, word: AskCluster) -> None:
         members = self.store.members_now()
-        caller.send(words.ClusterIs(self.store.lease_ns, self.strategy, self.store.shard_count, members))
+        caller.send(ClusterIs(self.store.lease_ns, self.strategy, self.store.shard_count, members))
 
     def _on_new_strategy(self, caller: Caller, word: NewStrategy) -> None:
         try:
@@ -335,7 +350,7 @@ class StoreServer:
             if function < FIRST_SPAWNED_ID and session_of(function) not in open_:
                 del self._wanted[function]
         for caller in self.nodes.values():
-            self._quietly.send(caller, words.OpenSessions([*open_]))
+            self._quietly.send(caller, OpenSessions([*open_]))
 
     # -- now and then --------------------------------------------------------------------------------------------------
 
@@ -367,12 +382,12 @@ class StoreServer:
 
 
 _HEARD: dict[type, Callable[[StoreServer, Caller, Any], None]] = {
-    words.Enrol: StoreServer._on_enrol,
-    words.AskEnds: StoreServer._on_ask_ends,
-    words.AskFunction: StoreServer._on_ask_function,
-    words.NodeDied: StoreServer._on_node_died,
+    Enrol: StoreServer._on_enrol,
+    AskEnds: StoreServer._on_ask_ends,
+    AskFunction: StoreServer._on_ask_function,
+    NodeDied: StoreServer._on_node_died,
     CancelTaken: StoreServer._on_taken,
     SubmissionTaken: StoreServer._on_taken,
-    words.AskCluster: StoreServer._on_ask_cluster,
+    AskCluster: StoreServer._on_ask_cluster,
     NewStrategy: StoreServer._on_new_strategy,
 }

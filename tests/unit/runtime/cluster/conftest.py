@@ -11,10 +11,11 @@ from daws.core.effects import CallStore
 from daws.core.events import StoreAnswered
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.net.handshake import Hello
-from daws.runtime.cluster import sweeping, words
+from daws.runtime.cluster import sweeping
 from daws.runtime.cluster.serving import StoreServer, settings_of
 from daws.runtime.crew import TICK_NS
 from daws.store.memory import MemoryStore
+from daws.wire.cluster import AskCluster, Enrol, Enrolled
 from daws.wire.store import TO_END, AttachSession, DetachSession, Lease, SessionAttached
 
 W = TypeVar("W")
@@ -104,8 +105,8 @@ class Site:
 
     def node(self) -> tuple[Party, int]:
         party = Party(self.server)
-        party.tells(words.Enrol())
-        (enrolled,) = party.hears(words.Enrolled)
+        party.tells(Enrol())
+        (enrolled,) = party.hears(Enrolled)
         info = NodeInfo(enrolled.node, (ExecutorClass(1),), addresses=("a:1", "a:2"))
         self.server.store.apply(0, [Lease(enrolled.node, 0, info)], 0)
         return party, enrolled.node
@@ -113,7 +114,7 @@ class Site:
     def client(self, name: str = "", kept: bool = False, nonce: bytes = b"") -> tuple[Party, SessionAttached]:
         party = Party(self.server, "client")
         nonce = party.nonce = nonce or bytes([len(self.server.store.sessions)] * 16)
-        party.tells(words.AskCluster(), CallStore(1, 0, [AttachSession(nonce, name, kept)]))
+        party.tells(AskCluster(), CallStore(1, 0, [AttachSession(nonce, name, kept)]))
         (answered,) = party.hears(StoreAnswered)
         (attached,) = answered.answers
         assert isinstance(attached, SessionAttached)

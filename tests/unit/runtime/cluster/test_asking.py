@@ -14,12 +14,14 @@ import pytest
 from daws.core.effects import CallStore
 from daws.core.events import StoreAnswered
 from daws.model.errors import UnavailableError
+from daws.model.session import SESSION_BITS
 from daws.model.task import FROM_OUTSIDE, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
-from daws.runtime.cluster import asking, words
+from daws.runtime.cluster import asking
 from daws.runtime.cluster.asking import SessionInfo, Tool, ask
-from daws.runtime.cluster.words import SESSION_BITS, AskCluster, Count, Depart
+from daws.wire.cluster import AskCluster, Refused
+from daws.wire.session import Count, Depart
 from daws.wire.store import REFUSED, TO_END, AttachSession, Cancel, DetachSession, FindHeld, Finish, Submit
 from tests.unit.runtime.cluster.conftest import Party, Site
 
@@ -143,7 +145,7 @@ def test_a_tool_whose_store_is_silent_refuses_or_goes_says_so(monkeypatch: pytes
 
     for act, why in (
         (lambda tool: None, "did not answer in time"),
-        (lambda tool: tool.on_store([words.Refused("not you")]), "not you"),
+        (lambda tool: tool.on_store([Refused("not you")]), "not you"),
         (lambda tool: tool._on_lost(), "closed the connection"),
     ):
         with pytest.raises(UnavailableError, match=why):

@@ -7,13 +7,14 @@ import pytest
 from msgspec import msgpack
 
 from daws.core.events import NewStrategy
+from daws.model.session import SESSION_BITS
 from daws.model.task import FIRST_SPAWNED_ID, Ready, TaskSpec
 from daws.net.handshake import Hello
 from daws.runtime.cluster.clients import ClientLinks
-from daws.runtime.cluster.words import SESSION_BITS, Count, Counted, Depart, Ends, Fresh, Here, TaskPrinted
-from daws.runtime.ports import Counters
+from daws.wire.cluster import Ends
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, NewTasks, Submission, SubmissionTaken
+from daws.wire.session import Count, Counted, Counters, Depart, Fresh, Here, TaskPrinted
 from daws.wire.store import Submit
 
 COUNTED = Counted(Counters(4, 1, 2, 3, 4), [7])

@@ -18,25 +18,25 @@ from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.data.files import ObjectFiles
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.errors import ClosedError, UnavailableError
+from daws.model.session import SESSION_BITS
 from daws.model.states import FAILED
 from daws.model.task import FROM_OUTSIDE, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
-from daws.runs.facts import Sent
-from daws.runs.notes import News
-from daws.runtime.cluster import joined, nodelinks, words
+from daws.runtime.cluster import joined, nodelinks
 from daws.runtime.cluster.ends import LOST
 from daws.runtime.cluster.joined import ATTACH_AGAIN_S, FAREWELL_S, JoinedCluster
 from daws.runtime.cluster.nodelinks import AGAIN_S, NodeLinks
 from daws.runtime.cluster.noting import clock_ns
 from daws.runtime.cluster.pace import ENOUGH, PACE_PER_NODE_S
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.cluster.words import SESSION_BITS, AskEnds, Count, Counted, Ends, Here
 from daws.runtime.crew import TICK_NS
-from daws.runtime.ports import Counters
 from daws.store.memory import MemoryStore
+from daws.wire.cluster import AskEnds, ClusterIs, Ends, NowMembers, Refused
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
+from daws.wire.notes import News, Sent
+from daws.wire.session import Count, Counted, Counters, Here, Learnt, Ran, Sealed, TaskPrinted, ToClient
 from daws.wire.store import (
     CLIENT_HOLDER,
     REFUSED,
@@ -173,7 +173,7 @@ class Client:
     def tell_cluster(self, members: Members | None = None) -> None:
         """The store answers, for the first time or again."""
         chosen = self.members if members is None else members
-        self.joined.on_store([words.ClusterIs(LEASE_NS, "daws", 1, chosen)])
+        self.joined.on_store([ClusterIs(LEASE_NS, "daws", 1, chosen)])
 
     def answer(self) -> list[CallStore]:
         """Carry out the calls, and those that follow from their answers. Returns them."""
@@ -265,7 +265,7 @@ def test_a_session_is_opened_and_nodes_hear_whose_tasks_print_here(tmp_path: Pat
     made = client.joined
     assert (made.session, made.name, made.next_task, made.strategy) == (1, "session-1", BASE, "daws")
     assert client.told(Here) == [(node, Here(1)) for node in NODES]
-    client.joined.on_store([words.NowMembers(Members(4, (*MEMBERS.infos[1:], NodeInfo(6, (ExecutorClass(1),)))))])
+    client.joined.on_store([NowMembers(Members(4, (*MEMBERS.infos[1:], NodeInfo(6, (ExecutorClass(1),)))))])
     assert client.told(Here) == [(6, Here(1))] and client.links.forgotten == [4]
 
 
@@ -350,7 +350,7 @@ def test_what_has_ended_before_is_told_when_futures_are_there(tmp_path: Path):
 def test_a_refusal_of_the_store_breaks_off(client: Client):
     asked: Future[Outcome] = Future()
     client.joined._ask(BASE, asked)
-    client.joined.on_store([words.Refused("no replica")])
+    client.joined.on_store([Refused("no replica")])
     assert isinstance(client.heard[0], UnavailableError) and "no replica" in str(client.heard[0])
     for future in (asked, Future()):
         if future is not asked:
@@ -480,18 +480,18 @@ def test_a_task_whose_home_is_gone_gets_another(client: Client):
 
 
 def test_without_nodes_tasks_wait(client: Client):
-    client.joined.on_store([words.NowMembers(Members(4, ()))])
+    client.joined.on_store([NowMembers(Members(4, ()))])
     client.submit(BASE, 4)
     client.joined.wake()
     assert not client.calls(Submit)
-    client.joined.on_store([words.NowMembers(Members(5, MEMBERS.infos))])
+    client.joined.on_store([NowMembers(Members(5, MEMBERS.infos))])
     assert rows_of(client.calls(Submit)) == [[BASE]]
 
 
 def test_a_client_that_waits_without_nodes_is_told_so_once_and_when_they_are_back(
     client: Client, caplog: pytest.LogCaptureFixture
 ):
-    client.joined.on_store([words.NowMembers(Members(4, ()))])
+    client.joined.on_store([NowMembers(Members(4, ()))])
     client.joined._look_around()
     assert not caplog.messages  # nobody waits
     client.submit(BASE, 4)
@@ -499,7 +499,7 @@ def test_a_client_that_waits_without_nodes_is_told_so_once_and_when_they_are_bac
     client.joined._look_around()
     (line,) = caplog.messages
     assert "there are no nodes" in line and "'daws node' starts one" in line
-    client.joined.on_store([words.NowMembers(client.members)])
+    client.joined.on_store([NowMembers(client.members)])
     client.joined._look_around()
     client.joined._look_around()
     assert caplog.messages[1:] == ["there are nodes again"]
@@ -510,7 +510,7 @@ def test_a_task_that_its_node_can_own_no_more_gets_another_and_has_not_failed(cl
     client.joined.wake()
     (call,) = client.calls(Submit)
     client.joined.on_store([StoreAnswered(call.token, [STRUCK] * len(call.rows))])
-    client.joined.on_store([words.NowMembers(Members(9, MEMBERS.infos[1:]))])
+    client.joined.on_store([NowMembers(Members(9, MEMBERS.infos[1:]))])
     (call,) = client.calls(Submit)
     assert cast(Submit, call.rows[-1]).node == 5 and not client.ended
 
@@ -536,7 +536,7 @@ def test_each_end_is_told_once_whoever_tells_it(client: Client):
     client.joined.wake()
     client.answer()
     client.links.received(4, [Ends([Outcome(BASE)])])
-    sealed = words.Sealed([Outcome(BASE + 1)], (b"before", b"after"))
+    sealed = Sealed([Outcome(BASE + 1)], (b"before", b"after"))
     client.links.received(5, [sealed])
     client.joined.on_store([Ends([Outcome(BASE), Outcome(BASE + 1)])])
     assert client.ended == [Outcome(BASE), Outcome(BASE + 1)]
@@ -645,17 +645,17 @@ def test_a_strategy_is_told_to_the_store_and_then_to_nodes_before_they_count(cli
     to_four = [message for node, message in client.links.sent if node == 4 and isinstance(message, NewStrategy | Count)]
     assert to_four == [NewStrategy("flds"), Count()]
     client.links.received(4, [counted(4)])
-    client.joined.on_store([words.NowMembers(Members(4, MEMBERS.infos[:1]))])
+    client.joined.on_store([NowMembers(Members(4, MEMBERS.infos[:1]))])
     assert asked.result(0) == [counted(4)], "a node that is gone is not waited for"
 
 
 def test_what_tasks_print_and_notes_go_to_the_listener(client: Client):
     news, fact = News(4, (), 0, 0), Sent(BASE, 4, 1, 0, 0, 0, 0)
     now_ns = clock_ns()
-    said: list[words.ToClient] = [
-        words.TaskPrinted(BASE, 1, b"hello"),
-        words.Ran(1, news, now_ns),
-        words.Learnt(1, fact, now_ns),
+    said: list[ToClient] = [
+        TaskPrinted(BASE, 1, b"hello"),
+        Ran(1, news, now_ns),
+        Learnt(1, fact, now_ns),
     ]
     client.links.received(4, said)
     assert client.heard == [(1, b"hello", BASE), news, fact]
@@ -668,7 +668,7 @@ def test_a_node_whose_link_is_lost_hears_again_whose_session_it_is(client: Clien
     client.loop.pass_s(2 * AGAIN_S)
     assert client.told(Here) == [(4, Here(1))]
     client.links.lost(5)
-    client.joined.on_store([words.NowMembers(Members(4, MEMBERS.infos[:1]))])
+    client.joined.on_store([NowMembers(Members(4, MEMBERS.infos[:1]))])
     client.loop.pass_s(2 * AGAIN_S)
     assert not client.told(Here)
 
@@ -677,7 +677,7 @@ def test_a_node_that_this_client_cannot_reach_is_named_once(client: Client, capl
     for _ in range(3):
         client.links.undelivered(4, [Count()], "no route to host")
     assert len(caplog.messages) == 1 and "node 4 cannot be reached: no route to host" in caplog.messages[0]
-    client.links.received(4, [words.TaskPrinted(BASE, 1, b"hello")])
+    client.links.received(4, [TaskPrinted(BASE, 1, b"hello")])
     client.links.undelivered(4, [Count()], "no route to host")
     client.links.undelivered(99, [Count()], "no member")
     assert len(caplog.messages) == 2
@@ -773,7 +773,7 @@ def test_streams_to_nodes_that_are_gone_are_not_kept(client: Client):
             return True
 
     infos = (NodeInfo(4, (ExecutorClass(1),), addresses=("host:1", "host:2")),)
-    client.joined.on_store([words.NowMembers(Members(4, infos))])
+    client.joined.on_store([NowMembers(Members(4, infos))])
     client.joined._objects._sources = {"host:2": cast(Any, Idle()), "gone:2": cast(Any, Idle())}
     client.joined._close_idle()
     assert [*client.joined._objects._sources] == ["host:2"]

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from daws.data.tags import rooted
+from daws.model.session import SESSION_BITS
 from daws.model.task import FIRST_SPAWNED_ID
-from daws.runs.facts import Sent
-from daws.runs.notes import News, Row, RunLinks
 from daws.runtime.cluster import noting
 from daws.runtime.cluster.noting import SessionNotes, clock_ns, fact_here, news_here
-from daws.runtime.cluster.words import SESSION_BITS, Learnt, Ran
 from daws.runtime.functions import FunctionTable
+from daws.wire.notes import News, Row, RunLinks, Sent
+from daws.wire.session import Learnt, Ran
 
 FIRST, SECOND = (session << SESSION_BITS for session in (1, 2))
 NESTED = FIRST_SPAWNED_ID + 5

@@ -10,7 +10,8 @@ import pytest
 from daws.data.codec import WholeFile
 from daws.data.files import ObjectFiles
 from daws.model.task import NodeId, Transfer
-from daws.runtime.cluster.parcels import SILENT_S, SMALL_BYTES, WINDOW_BYTES, AskObjects, GiveObjects, Parcels
+from daws.runtime.cluster.parcels import SILENT_S, SMALL_BYTES, WINDOW_BYTES, Parcels
+from daws.wire.objects import AskObjects, GiveObjects
 
 HERE, THERE = 1, 2
 

@@ -8,8 +8,7 @@ import pytest
 
 from daws.model.errors import UnavailableError
 from daws.runtime.cluster.questions import COUNT_S, Questions
-from daws.runtime.cluster.words import Count, Counted
-from daws.runtime.ports import Counters
+from daws.wire.session import Count, Counted, Counters
 
 
 class Asking:

@@ -11,13 +11,26 @@ from msgspec import msgpack
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.errors import StoreFullError
-from daws.model.session import brought_id
+from daws.model.session import SESSION_BITS, brought_id
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskSpec
-from daws.runtime.cluster import serving, words
+from daws.runtime.cluster import serving
 from daws.runtime.cluster.serving import StoreServer, settings_of
-from daws.runtime.cluster.words import SESSION_BITS, Ends
 from daws.store.memory.sessions import function_in
+from daws.wire.cluster import (
+    AskCluster,
+    AskEnds,
+    AskFunction,
+    ClusterIs,
+    Ends,
+    Enrol,
+    Enrolled,
+    Forgotten,
+    NodeDied,
+    NowMembers,
+    OpenSessions,
+    Refused,
+)
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, Submission, SubmissionTaken
 from daws.wire.store import (
     CLIENT_HOLDER,
@@ -111,7 +124,7 @@ def test_a_client_that_comes_back_asks_for_what_it_has_missed(site: Site):
     node.tells(CallStore(9, 0, [Cancel(tasks[2], number)]))
     back, again = site.client(nonce=b"n" * 16)
     assert again.session == attached.session
-    back.tells(words.AskEnds([*tasks, tasks[3] + 1]))
+    back.tells(AskEnds([*tasks, tasks[3] + 1]))
     (ends,) = back.hears(Ends)
     known = {one.task: one for one in ends.outcomes}
     assert known[tasks[0]].outputs[0][4] == b"v"
@@ -123,7 +136,7 @@ def test_a_client_that_comes_back_asks_for_what_it_has_missed(site: Site):
 
 def test_a_node_is_not_told_that_a_task_is_lost_which_it_is_about_to_create(site: Site):
     node, _ = site.node()
-    node.tells(words.AskEnds([1 << 60]))
+    node.tells(AskEnds([1 << 60]))
     assert node.hears(Ends) == [Ends([])]
 
 
@@ -131,8 +144,8 @@ def test_a_node_hears_of_tasks_that_have_ended_and_that_the_store_has_forgotten(
     (node, number), (client, attached) = site.node(), site.client()
     waiting, gone = task_of(attached, 0), task_of(attached, 1)
     submit(client, waiting, number)
-    node.tells(words.AskEnds([waiting, gone], have_ended=True), words.AskEnds([waiting], have_ended=True))
-    assert node.hears(words.Forgotten) == [words.Forgotten([gone])]
+    node.tells(AskEnds([waiting, gone], have_ended=True), AskEnds([waiting], have_ended=True))
+    assert node.hears(Forgotten) == [Forgotten([gone])]
 
 
 def test_what_a_task_has_raised_is_told_once_with_all_that_failed_because_of_it(site: Site):
@@ -145,10 +158,10 @@ def test_what_a_task_has_raised_is_told_once_with_all_that_failed_because_of_it(
         submit(client, task, number, first)
         node.tells(CallStore(2, 0, [Cancel(task, number, error=f"task {first} failed: no", parent=first)]))
     client.said.clear()
-    client.tells(words.AskEnds(tasks))
+    client.tells(AskEnds(tasks))
     (ends,) = client.hears(Ends)
     assert [one.failure for one in ends.outcomes] == [b"failure", b"", b"", b""]
-    client.tells(words.AskEnds(others[:1]))
+    client.tells(AskEnds(others[:1]))
     assert client.hears(Ends)[0].outcomes[0].failure == b"failure"
 
 
@@ -240,20 +253,20 @@ def test_a_node_that_comes_back_hears_what_it_owns(site: Site):
     submit(client, task_of(attached, 0), number)
     assert not node.said, "nobody is there"
     back = Party(site.server)
-    back.tells(words.Enrol(number))
-    assert [one.node for one in back.hears(words.Enrolled)] == [number]
+    back.tells(Enrol(number))
+    assert [one.node for one in back.hears(Enrolled)] == [number]
     (submission,) = back.hears(Submission)
     assert [(ready.spec.id, ready.mode & AGAIN) for ready in submission.tasks] == [(task_of(attached, 0), AGAIN)]
-    assert back.hears(words.OpenSessions) == [words.OpenSessions([attached.session])], "others may have ended"
+    assert back.hears(OpenSessions) == [OpenSessions([attached.session])], "others may have ended"
     again = Party(site.server)
-    again.tells(words.Enrol(number))
+    again.tells(Enrol(number))
     assert again.hears(Submission)[0].batch > submission.batch, "a node takes no two batches with one number"
 
 
 def test_a_link_of_a_node_that_is_lost_late_does_not_cut_off_its_next_one(site: Site):
     node, number = site.node()
     back = Party(site.server)
-    back.tells(words.Enrol(number))
+    back.tells(Enrol(number))
     node.lose()
     task = FIRST_SPAWNED_ID + 7
     site.server.store.apply(0, [Submit(TaskSpec(task, 0, outputs=(task,), home=number), (), number)], 0)
@@ -272,8 +285,8 @@ def test_no_number_is_given_twice_even_by_the_next_server(site: Site):
 
 def test_with_a_clients_key_nobody_is_a_node(site: Site):
     stranger = Party(site.server, "client")
-    stranger.tells(words.Enrol())
-    assert "node's key" in stranger.hears(words.Refused)[0].reason
+    stranger.tells(Enrol())
+    assert "node's key" in stranger.hears(Refused)[0].reason
     assert not site.server.nodes
 
 
@@ -284,9 +297,9 @@ def test_the_death_of_a_node_is_believed_in_a_private_cluster_alone(site: Site, 
     private.server = StoreServer(loop, private.server.store, "daws", quiet_after_s=1.0)
     for here, is_believed in ((private, True), (site, False)):
         (_, number), (client, _) = here.node(), here.client()
-        client.tells(words.NodeDied(number))
+        client.tells(NodeDied(number))
         assert (number not in here.server.store.members_now()) == is_believed
-        assert [not one.reason for one in client.hears(words.Refused)] == ([] if is_believed else [False])
+        assert [not one.reason for one in client.hears(Refused)] == ([] if is_believed else [False])
     private.server.close()
     loop.close()
 
@@ -344,26 +357,26 @@ def test_nothing_is_sent_before_what_it_tells_is_safe(clock: SweepClock):
 
 def test_members_are_told_to_clients_when_they_change(site: Site):
     client, _ = site.client()
-    (cluster,) = client.hears(words.ClusterIs)
+    (cluster,) = client.hears(ClusterIs)
     assert not cluster.members.infos and cluster.shard_count == 1
     node, number = site.node()
     site.look()
-    assert client.hears(words.NowMembers)[-1].members.nodes == (number,)
-    assert not node.hears(words.NowMembers), "nodes are told with their leases"
+    assert client.hears(NowMembers)[-1].members.nodes == (number,)
+    assert not node.hears(NowMembers), "nodes are told with their leases"
     site.look()
-    assert not client.hears(words.NowMembers), "nothing has changed"
+    assert not client.hears(NowMembers), "nothing has changed"
 
 
 def test_another_strategy_is_for_all_members_and_for_those_that_come(site: Site):
     (_, number), (client, _) = site.node(), site.client()
     client.tells(NewStrategy("flds"), NewStrategy("nonsense"))
-    (members,) = client.hears(words.NowMembers)[-1:]
+    (members,) = client.hears(NowMembers)[-1:]
     assert members.members.strategy.startswith("flds") and number in members.members
     late = Party(site.server)
-    late.tells(words.Enrol())
-    assert late.hears(words.Enrolled)[0].strategy.startswith("flds")
-    client.tells(words.AskCluster())
-    assert client.hears(words.ClusterIs)[-1].strategy.startswith("flds")
+    late.tells(Enrol())
+    assert late.hears(Enrolled)[0].strategy.startswith("flds")
+    client.tells(AskCluster())
+    assert client.hears(ClusterIs)[-1].strategy.startswith("flds")
     site.server.close()
     after = Site(site.server._loop, site.clock, store=site.server.store)
     assert after.server.strategy.startswith("flds"), "it is in the store"
@@ -396,7 +409,7 @@ def test_without_room_no_node_enrols_and_it_comes_back_until_there_is(site: Site
 
     monkeypatch.setattr(store, "apply", full)
     new = Party(site.server)
-    new.tells(words.Enrol())
+    new.tells(Enrol())
     assert not new.said and not new.is_open
     monkeypatch.setattr(store, "apply", apply)
     assert site.node()[1] == number + 1
@@ -414,14 +427,14 @@ def bring_in(party: Party, function: int, code: bytes = b"code") -> None:
 def test_functions_are_kept_and_told_to_those_who_ask_even_before(site: Site):
     (early, _), (client, attached) = site.node(), site.client()
     function, brought = task_of(attached, 0), brought_id(attached.session, b"digest")
-    early.tells(words.AskFunction(function))
+    early.tells(AskFunction(function))
     assert not early.hears(Learn)
     bring_in(client, function)
     assert early.hears(Learn) == [Learn(function, b"code")]
     late, _ = site.node()
-    late.tells(words.AskFunction(function))
+    late.tells(AskFunction(function))
     assert late.hears(Learn) == [Learn(function, b"code")]
-    late.tells(words.AskFunction(brought))
+    late.tells(AskFunction(brought))
     bring_in(early, brought, b"of a run")
     assert late.hears(Learn) == [Learn(brought, b"of a run")]
 
@@ -429,8 +442,8 @@ def test_functions_are_kept_and_told_to_those_who_ask_even_before(site: Site):
 def test_a_node_that_is_gone_does_not_wait_for_functions(site: Site):
     (gone, _), (node, _), (client, attached) = site.node(), site.node(), site.client()
     function = task_of(attached, 0)
-    gone.tells(words.AskFunction(function), words.AskFunction(function + 1))
-    node.tells(words.AskFunction(function))
+    gone.tells(AskFunction(function), AskFunction(function + 1))
+    node.tells(AskFunction(function))
     gone.lose()
     assert set(site.server._wanted) == {function}
     bring_in(client, function)
@@ -441,7 +454,7 @@ def test_functions_go_with_their_session_and_nodes_hear_of_it(site: Site):
     (node, number), (client, attached), (_, other) = site.node(), site.client(), site.client("other")
     store, brought, others = site.server.store, brought_id(attached.session, b"1"), brought_id(other.session, b"1")
     site.look()
-    node.tells(words.AskFunction(task_of(attached, 9)), words.AskFunction(task_of(other, 9)))
+    node.tells(AskFunction(task_of(attached, 9)), AskFunction(task_of(other, 9)))
     for function in (brought, others):
         bring_in(node, function)
     site.end(client, attached.session)
@@ -449,7 +462,7 @@ def test_functions_go_with_their_session_and_nodes_hear_of_it(site: Site):
     assert function_in(store, others) and not function_in(store, brought)
     assert set(site.server._wanted) == {task_of(other, 9)}
     site.server._quietly._on_time(site.server.nodes[number])
-    assert node.hears(words.OpenSessions) == [words.OpenSessions([other.session])]
+    assert node.hears(OpenSessions) == [OpenSessions([other.session])]
 
 
 @pytest.mark.parametrize("is_brought", [False, True])
@@ -520,7 +533,7 @@ def test_the_next_server_ends_what_was_to_end(site: Site, clock: SweepClock):
     site.server.close()
     after = Site(site.server._loop, clock, store=site.server.store)
     node = Party(after.server)
-    node.tells(words.Enrol(number))
+    node.tells(Enrol(number))
     after.look(3)
     order = node.hears(CancelOrder)[0]
     carry_out(node, number, order)
@@ -570,13 +583,13 @@ def test_whatever_is_said_the_server_serves_on(site: Site, part: int, caplog: py
             CallStore(4, 0, [Watch(0), ReadLog(0, session=attached.session), FindHeld(attached.session)]),
             CallStore(5, 0, [ListSessions(), AttachSession(client.nonce)]),
             CallStore(6, 0, [DetachSession(client.nonce, attached.session, False)]),
-            words.AskEnds([task]),
-            words.AskCluster(),
+            AskEnds([task]),
+            AskCluster(),
             NewStrategy("daws"),
         ]
         of_node = [
-            words.Enrol(number),
-            words.AskFunction(task - 1),
+            Enrol(number),
+            AskFunction(task - 1),
             CallStore(7, 0, [Finish(task, 0, number, (), "text", b"text")]),
             CancelTaken(number, 7),
             CallStore(3, 0, [Lease(number, 0, None)]),
@@ -593,7 +606,7 @@ def test_whatever_is_said_the_server_serves_on(site: Site, part: int, caplog: py
         site.look()
     assert understood > 50
     party, _ = site.client(nonce=b"somebody who is good")
-    assert party.hears(words.ClusterIs)
+    assert party.hears(ClusterIs)
     assert all("\n" not in record.getMessage() and record.exc_info is None for record in caplog.records)
 
 

@@ -26,10 +26,10 @@ from daws.model.errors import DawsError, TaskFailedError, TaskKilledError
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.net.handshake import Hello
-from daws.runtime.cluster import asking, words
+from daws.runtime.cluster import asking
 from daws.runtime.cluster.asking import ask
 from daws.runtime.cluster.reach import Reach
-from daws.runtime.cluster.words import FROM_STORE
+from daws.wire.cluster import FROM_STORE, AskCluster, AskEnds
 from daws.wire.store import Lease
 from tests.unit.net import attacks
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, block, until
@@ -92,7 +92,7 @@ def test_without_keys_nobody_gets_an_answer_or_anything_done(machines: Machines,
     mine = machines.folder
     bomb = tmp_path / "exploded"
     load = pickle.dumps(Bomb(bomb))
-    frame = msgpack.encode([words.AskCluster(), load])
+    frame = msgpack.encode([AskCluster(), load])
     framed = len(frame).to_bytes(4, "little") + frame
     asks = (1).to_bytes(4, "little") + (0).to_bytes(8, "little")  # for an object, as nodes do
     client, node = Hello("tests", "client"), Hello("tests", "node", 1)
@@ -286,7 +286,7 @@ def test_mutated_words_with_good_keys_by_seed(machines: Machines):
     """To the store and to a node: good words of which something was changed, each on a link of its own, and then one
     that is surely none. Whatever they do with the first, they are there afterwards."""
     reach = Reach(machines.folder, "client")
-    good: list[Any] = [words.AskCluster(), words.AskEnds([1]), CallStore(1, 0, [Lease(1, 0, None)])]
+    good: list[Any] = [AskCluster(), AskEnds([1]), CallStore(1, 0, [Lease(1, 0, None)])]
     members = machines.members()
     addresses = [reach.store_address, *[info.addresses[0] for info in members.infos]]
     for seed in range(60):

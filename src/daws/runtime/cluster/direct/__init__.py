@@ -6,6 +6,6 @@
     clients   the desk of a client or a tool
     ends      ends of tasks, read from the store's logs
 
-A desk takes the same messages as the embedded store's server (`daws.runtime.cluster.words`), so nodes and clients do
+A desk takes the same messages as the embedded store's server (`daws.wire.cluster`), so nodes and clients do
 not know which of the two it is.
 """

@@ -9,12 +9,13 @@ from daws.core.events import NewStrategy
 from daws.model.cluster import Members
 from daws.model.task import NodeId
 from daws.runtime.cluster.direct.desk import STRATEGY, Desk
-from daws.runtime.cluster.words import AskCluster, AskEnds, ClusterIs, Ends, Fresh
 from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.numbers import new_number
 from daws.store.valkey.told import forget_unended, stamps_of
 from daws.strategy import format_strategy, parse_strategy
+from daws.wire.cluster import AskCluster, AskEnds, ClusterIs, Ends
 from daws.wire.messages import Submission
+from daws.wire.session import Fresh
 from daws.wire.store import MEMBERSHIP_SHARD, REFUSED, AnswerType, Leased, Release, UseStrategy, Watch
 
 LOOK_S = 0.05

@@ -11,11 +11,12 @@ from daws.model.task import NodeId, Ready
 from daws.runtime.cluster.direct.calls import DirectCalls
 from daws.runtime.cluster.direct.ends import LogEnds
 from daws.runtime.cluster.reach import Reach, close_links
-from daws.runtime.cluster.words import Refused, Sealed
 from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.looking import Looking
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.told import learn_end, learn_stamps
+from daws.wire.cluster import Refused
+from daws.wire.session import Sealed
 from daws.wire.store import AnswerType
 
 COPIES_MAX = 100

@@ -14,13 +14,12 @@ from daws.core.config import NodeConfig
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, CallsSafe, StoreAnswered, StoreChanged
 from daws.model.cluster import Members
-from daws.model.task import CLIENT, FIRST_SPAWNED_ID
+from daws.model.session import session_of
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NOBODY
 from daws.net.link import Link
-from daws.runtime.cluster import words
 from daws.runtime.cluster.direct.desk import STRATEGY, Desk
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sweeping import Sweeper, is_sweepers
-from daws.runtime.cluster.words import NOBODY, Ends, Sealed, session_of
 from daws.runtime.crew import TICK_NS
 from daws.runtime.ports import NodePeer
 from daws.store.memory.sessions import is_function
@@ -28,8 +27,10 @@ from daws.store.valkey.caller import StoreChangedError
 from daws.store.valkey.numbers import new_number
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.told import Seal, seal_of
+from daws.wire.cluster import AskEnds, AskFunction, Ends, Enrol, Enrolled, Forgotten, OpenSessions
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelTaken, Submission, SubmissionTaken
+from daws.wire.session import Sealed
 from daws.wire.store import (
     MEMBERSHIP_SHARD,
     AnswerType,
@@ -78,7 +79,7 @@ class NodeDesk(Desk):
 
     # -- one life ------------------------------------------------------------------------------------------------------
 
-    def _on_enrol(self, word: words.Enrol) -> None:
+    def _on_enrol(self, word: Enrol) -> None:
         if word.node == NOBODY:
             self.calls.begin_life()
             self._sweeper.begin_anew()
@@ -94,7 +95,7 @@ class NodeDesk(Desk):
         self._batches = time.time_ns()  # higher than all that this process has used before
         options = self.store.options
         strategy = self.members.strategy or STRATEGY
-        self.tell(words.Enrolled(node, options.lease_ns, strategy, options.shard_count))
+        self.tell(Enrolled(node, options.lease_ns, strategy, options.shard_count))
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -144,19 +145,19 @@ class NodeDesk(Desk):
 
     # -- what else the node says ---------------------------------------------------------------------------------------
 
-    def _on_ask_ends(self, word: words.AskEnds) -> None:
+    def _on_ask_ends(self, word: AskEnds) -> None:
         self.begin(self._look_up_ends(word))
 
-    async def _look_up_ends(self, word: words.AskEnds) -> None:
+    async def _look_up_ends(self, word: AskEnds) -> None:
         """Tell at once how those have ended that have. The others are followed anyway."""
         forgotten = await self.ends.forgotten(word.tasks) if word.have_ended else []
         outcomes = await self.ends.of(word.tasks, unknown_are_lost=False)
         if outcomes:
             self.tell(Ends(outcomes))
         if forgotten:
-            self.tell(words.Forgotten(forgotten))
+            self.tell(Forgotten(forgotten))
 
-    def _on_ask_function(self, word: words.AskFunction) -> None:
+    def _on_ask_function(self, word: AskFunction) -> None:
         self.begin(self._find_function(word.function))
 
     async def _find_function(self, function: int) -> None:
@@ -199,7 +200,7 @@ class NodeDesk(Desk):
         if gone:
             await self._take_what_is_ours()
         if ended:  # a failover may hide a session for a while: its functions can be asked for again
-            self.tell(words.OpenSessions([*self._open]))
+            self.tell(OpenSessions([*self._open]))
 
     async def _take_what_is_ours(self) -> None:
         for shard in range(self.store.shard_count):
@@ -215,9 +216,9 @@ class NodeDesk(Desk):
 
 
 _HEARD: dict[type, Callable[[NodeDesk, Any], None]] = {
-    words.Enrol: NodeDesk._on_enrol,
-    words.AskEnds: NodeDesk._on_ask_ends,
-    words.AskFunction: NodeDesk._on_ask_function,
+    Enrol: NodeDesk._on_enrol,
+    AskEnds: NodeDesk._on_ask_ends,
+    AskFunction: NodeDesk._on_ask_function,
     CancelTaken: NodeDesk._on_taken,
     SubmissionTaken: NodeDesk._on_taken,
 }

@@ -16,12 +16,13 @@ from daws.model.task import Ready, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.runtime.cluster.direct import clients
 from daws.runtime.cluster.direct.clients import ClientDesk
-from daws.runtime.cluster.words import AskCluster, AskEnds, ClusterIs, Ends, Fresh, Refused
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.caller import StoreChangedError
+from daws.wire.cluster import AskCluster, AskEnds, ClusterIs, Ends, Refused
 from daws.wire.messages import CancelOrder, Submission
+from daws.wire.session import Fresh
 from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Row, Submit, Watch
 
 ANN = 1

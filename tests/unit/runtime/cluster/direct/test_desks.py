@@ -11,20 +11,21 @@ import pytest
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, CallsSafe, StoreAnswered
 from daws.model.cluster import ExecutorClass, NodeInfo
+from daws.model.session import SESSION_BITS
 from daws.model.states import FAILED
 from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.runtime.cluster.direct import members
 from daws.runtime.cluster.direct.ends import LogEnds
 from daws.runtime.cluster.direct.members import NodeDesk
-from daws.runtime.cluster.words import SESSION_BITS, AskEnds, AskFunction, Enrol, Enrolled, Forgotten
-from daws.runtime.cluster.words import Ends as Told
 from daws.store.valkey import safety
 from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.looking import Looking
 from daws.store.valkey.numbers import new_number
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
+from daws.wire.cluster import AskEnds, AskFunction, Enrol, Enrolled, Forgotten
+from daws.wire.cluster import Ends as Told
 from daws.wire.ends import Outcome
 from daws.wire.messages import Submission
 from daws.wire.store import (
