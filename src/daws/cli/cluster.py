@@ -1,6 +1,7 @@
 """`daws cluster`: the folder of a cluster, with its keys."""
 
 import argparse
+from collections.abc import Callable
 
 from daws.cli.importing import importing
 from daws.cli.options import Format, Once, Parser, add_json, add_verbosity, whole
@@ -22,15 +23,15 @@ examples:
 def add_arguments(parser: Parser) -> None:
     parser.set_defaults(act=lambda _: parser.show_help())
     actions = parser.add_subparsers(title="what to do", metavar="ACTION", parser_class=Parser)
-    init = actions.add_parser(
-        "init",
-        help="make a new folder",
-        description="Make the folder of a new cluster, with its keys.",
-        epilog=EXAMPLES,
-        formatter_class=Format,
-        allow_abbrev=False,
-    )
-    init.set_defaults(act=init_folder)
+
+    def add(name: str, act: Callable[[argparse.Namespace], int], line: str, about: str) -> Parser:
+        parser = actions.add_parser(
+            name, help=line, description=about, epilog=EXAMPLES, formatter_class=Format, allow_abbrev=False
+        )
+        parser.set_defaults(act=act)
+        return parser
+
+    init = add("init", init_folder, "make a new folder", "Make the folder of a new cluster, with its keys.")
     init.add_argument("folder", metavar="DIR", help="the folder, which must not exist yet")
     init.add_argument(
         "--name", dest="cluster_name", metavar="NAME", action=Once, help="of the cluster (default: that of the folder)"
@@ -54,15 +55,8 @@ def add_arguments(parser: Parser) -> None:
         default=0,
         help="pieces of a store on a server (default: 1, or 4 for each primary of a Valkey Cluster)",
     )
-    show = actions.add_parser(
-        "show",
-        help="show the settings of a folder",
-        description="Show the settings of a cluster's folder, and check its keys.",
-        epilog=EXAMPLES,
-        formatter_class=Format,
-        allow_abbrev=False,
-    )
-    show.set_defaults(act=show_folder)
+    about = "Show the settings of a cluster's folder, and check its keys."
+    show = add("show", show_folder, "show the settings of a folder", about)
     show.add_argument("folder", metavar="DIR", help="the folder of a cluster")
     add_json(show)
     add_verbosity(init)

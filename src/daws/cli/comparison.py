@@ -16,7 +16,7 @@ from daws.cli.asked import read_graph, read_world, title_of
 from daws.cli.messages import EXIT_INTERRUPTED, complain
 from daws.cli.options import CORES
 from daws.cli.table import as_json, grid, seconds, share, size
-from daws.cli.targets import check_apart
+from daws.cli.targets import check_apart, check_writable, write_text
 from daws.compare.cases import Case, CaseResult, cases_of, read_sizes, split_strategies
 from daws.compare.jobs import run_cases
 from daws.compare.page import page_of
@@ -24,10 +24,10 @@ from daws.compare.picture import draw_comparison
 from daws.compare.results import Results, default_path
 from daws.compare.summary import Cell, cells_of, seconds_left
 from daws.formats import Workflow
-from daws.model.errors import UnavailableError, UsageError
+from daws.model.errors import UsageError
 from daws.model.graph import Graph
 from daws.predict.source import read_source
-from daws.runs.progress import BAR_WIDTH, Progress, clock
+from daws.runs.progress import Progress, bar, clock
 from daws.sim.cluster import SimulatedCluster
 from daws.sim.plot import bytes_of, new_figure, write_figure
 from daws.sim.plot import check_target as check_picture
@@ -72,7 +72,9 @@ def compare(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         check_picture(Path(arguments.plot))
     for option in ("csv", "html"):
-        check_text_target(option, getattr(arguments, option))
+        check_writable(f"--{option}", getattr(arguments, option))
+    if arguments.html is not None:
+        new_figure((1, 1))
     world = World(arguments)
     # Nodes are alike: what those of one cluster can run, those of all others can.
     graph, cluster, _ = world.make(cases[0].nodes, 0)
@@ -132,9 +134,9 @@ class CompareProgress(Progress):
 
 
 def compare_line(done: int, total: int, left_s: float | None) -> str:
-    full = done * BAR_WIDTH // max(1, total)
-    bar = "█" * full + "░" * (BAR_WIDTH - full)
-    return f"{bar} {done:,} of {total:,} runs  " + ("…" if left_s is None else f"{clock(left_s)} left")
+    return f"{bar(done / max(1, total))} {done:,} of {total:,} runs  " + (
+        "…" if left_s is None else f"{clock(left_s)} left"
+    )
 
 
 def tell(arguments: argparse.Namespace, title: str, runs: Sequence[CaseResult], path: Path) -> None:
@@ -147,7 +149,7 @@ def tell(arguments: argparse.Namespace, title: str, runs: Sequence[CaseResult], 
         print(f"{title}: {len(runs):,} runs with {seeds}; costs {arguments.profile}\n\n{comparison_table(cells)}")
     files = {"runs": str(path)}
     if arguments.csv is not None:
-        write_text("csv", arguments.csv, csv_of(runs))
+        write_text("--csv", arguments.csv, csv_of(runs))
         files["runs as CSV"] = arguments.csv
     if arguments.plot is not None or arguments.html is not None:
         figure = draw_comparison(cells, title, arguments.seeds)
@@ -157,7 +159,7 @@ def tell(arguments: argparse.Namespace, title: str, runs: Sequence[CaseResult], 
         if arguments.html is not None:
             heading, command = f"Strategies side by side: {title}", command_of(arguments)
             page = page_of(cells, heading, command, facts_of(arguments), bytes_of(figure, ".svg"))
-            write_text("html", arguments.html, page)
+            write_text("--html", arguments.html, page)
             files["page"] = arguments.html
     if not (arguments.json or arguments.quiet):
         print("\n" + "\n".join(f"{what}: {name}" for what, name in files.items()))
@@ -234,23 +236,3 @@ def csv_of(runs: Sequence[CaseResult]) -> str:
     writer.writerow(names)
     writer.writerows([getattr(run, name) for name in names] for run in runs)
     return buffer.getvalue()
-
-
-def check_text_target(option: str, target: str | None) -> None:
-    """Refuse what could not be written at the end."""
-    if target is None:
-        return
-    path = Path(target)
-    if not path.name or path.is_dir() or not path.parent.is_dir():
-        raise UsageError(f"--{option} {target!r}: expected the name of a file in a folder that is there")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"--{option} {target!r}: cannot be written")
-    if option == "html":
-        new_figure((1, 1))
-
-
-def write_text(option: str, target: str, text: str) -> None:
-    try:
-        Path(target).write_text(text)
-    except OSError as error:
-        raise UnavailableError(f"--{option} {target!r}: cannot be written: {error.strerror}", retry=True) from error

@@ -3,7 +3,7 @@
 import time
 
 from daws.cli.table import size
-from daws.runs.progress import BAR_WIDTH, Progress, clock, failures
+from daws.runs.progress import Progress, bar, clock, failures
 from daws.workflows.submission import GraphSubmission
 
 
@@ -27,8 +27,6 @@ def live_line(
     part: float, done: int, total: int, running: int, moved_bytes: int, passed_s: float, failed: int = 0
 ) -> str:
     """`part` is the share of the work that is done."""
-    full = int(part * BAR_WIDTH)
-    bar = "█" * full + "░" * (BAR_WIDTH - full)
     left = f"{clock(passed_s * (1 - part) / part)} left" if part else "…"
     tasks = f"{done:,} of {total:,} tasks{failures(failed)}"
-    return f"{bar} {part:4.0%}  {tasks}, {running:,} running  {size(moved_bytes)}  {left}"
+    return f"{bar(part)} {part:4.0%}  {tasks}, {running:,} running  {size(moved_bytes)}  {left}"

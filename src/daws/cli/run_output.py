@@ -1,15 +1,14 @@
 """How a live run is shown: as a table, as JSON, as a picture."""
 
 import argparse
-import os
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from daws.cli.table import as_json, count, grid, seconds, share, significant, size
+from daws.cli.targets import write_text
 from daws.model.columns import Int16s, Int64s
-from daws.model.errors import UnavailableError, UsageError
 from daws.runs.picture import draw_panels, panel_from
 from daws.runs.summary import Summary
 
@@ -56,16 +55,6 @@ def what_ran(arguments: argparse.Namespace) -> str:
     return f"emulated ({', '.join(['spinning' if arguments.spin else 'sleeping', *scales])})"
 
 
-def check_json_target(target: str) -> None:
-    path = Path(target)
-    if target == STDOUT:
-        return
-    if not path.name or path.is_dir() or not path.parent.is_dir():
-        raise UsageError(f"--json {target!r}: expected the name of a file in a folder that is there, or -")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"--json {target!r}: cannot be written")
-
-
 def report(arguments: argparse.Namespace, summary: Summary, notes: tuple[str, ...]) -> dict[str, object]:
     """The request and the numbers of its run, for JSON."""
     asked = {
@@ -82,11 +71,8 @@ def write_json(target: str, document: object) -> None:
     """Write one JSON document to a file, or to standard output."""
     if target == STDOUT:
         print(as_json(document))
-        return
-    try:
-        Path(target).write_text(as_json(document) + "\n")
-    except OSError as error:
-        raise UnavailableError(f"--json {target!r}: cannot be written: {error.strerror}", retry=True) from error
+    else:
+        write_text("--json", target, as_json(document) + "\n")
 
 
 def draw_live(summary: Summary, start_ns: Int64s, end_ns: Int64s, cores: Int16s, path: Path, title: str) -> None:

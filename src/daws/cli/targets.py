@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from daws.model.errors import UsageError
+from daws.model.errors import UnavailableError, UsageError
 
 WORKLOAD = "the workload"
 
@@ -21,3 +21,21 @@ def check_apart(workload: str, targets: Mapping[str, str | os.PathLike[str] | No
         other = taken.setdefault(path, option)
         if other != option:
             raise UsageError(f"{option} {os.fspath(target)!r}: this is the file of {other} already")
+
+
+def check_writable(option: str, target: str | None, others: str = "") -> None:
+    """Refuse a file that could not be written at the end. `others` says what else may be given."""
+    if target is None:
+        return
+    path = Path(target)
+    if not path.name or path.is_dir() or not path.parent.is_dir():
+        raise UsageError(f"{option} {target!r}: expected the name of a file in a folder that is there{others}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{option} {target!r}: cannot be written")
+
+
+def write_text(option: str, target: str, text: str) -> None:
+    try:
+        Path(target).write_text(text)
+    except OSError as error:
+        raise UnavailableError(f"{option} {target!r}: cannot be written: {error.strerror}", retry=True) from error

@@ -13,9 +13,9 @@ from pathlib import Path
 from daws.cli.asked import check_seed
 from daws.cli.messages import EXIT_FAILED, EXIT_INTERRUPTED, complain, one_line, shown
 from daws.cli.run import carry_out
-from daws.cli.run_output import STDOUT, check_json_target, draw_live, live_table, report, write_json
+from daws.cli.run_output import STDOUT, draw_live, live_table, report, write_json
 from daws.cli.table import grid
-from daws.cli.targets import check_apart
+from daws.cli.targets import check_apart, check_writable
 from daws.client.cluster import NODES_MAX, Cluster
 from daws.client.defaults import default_nodes, default_workers
 from daws.client.recording import check_files
@@ -85,8 +85,8 @@ def check_targets(arguments: argparse.Namespace) -> None:
     """Refuse what could not be written at the end."""
     check_seed(arguments.seed)
     check_files(arguments.trace, arguments.export, arguments.plot)
-    if arguments.json is not None:
-        check_json_target(arguments.json)
+    if arguments.json != STDOUT:
+        check_writable("--json", arguments.json, ", or -")
     written = {f"--{option}": getattr(arguments, option) for option in ("plot", "export", "trace", "json")}
     check_apart(arguments.what, written if arguments.json != STDOUT else {**written, "--json": None})
 

@@ -62,11 +62,15 @@ def failures(count: int) -> str:
 def progress_line(done: int, total: int, passed_s: float, failed: int = 0, counted: str = "tasks") -> str:
     """Bar, share, count, rate and time left."""
     part = done / total if total else 1.0
-    full = int(part * BAR_WIDTH)
-    bar = "█" * full + "░" * (BAR_WIDTH - full)
     rate = done / passed_s if passed_s > 0 else 0.0
     left = f"{clock((total - done) / rate)} left" if rate else "…"
-    return f"{bar} {part:4.0%}  {done:,} of {total:,} {counted}{failures(failed)}  {rate:,.0f}/s  {left}"
+    return f"{bar(part)} {part:4.0%}  {done:,} of {total:,} {counted}{failures(failed)}  {rate:,.0f}/s  {left}"
+
+
+def bar(part: float) -> str:
+    """A bar of which this part is full."""
+    full = int(part * BAR_WIDTH)
+    return "█" * full + "░" * (BAR_WIDTH - full)
 
 
 def clock(seconds: float) -> str:
