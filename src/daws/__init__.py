@@ -71,7 +71,7 @@ def __getattr__(name: str) -> object:
         if name.startswith("_"):
             raise AttributeError(f"module 'daws' has no attribute {name!r}")
         hints = import_module("daws.client.hints")
-        said = hints.answer_of_package(name, __all__)
+        said = hints.answer_of_module("daws", name, __all__)
         if sys._getframe(1).f_code.co_name == "_handle_fromlist" and _is_no_module(name, hints.MODULES):
             raise ImportError(said)  # `from daws import Client` would say nothing of an AttributeError
         raise AttributeError(said, name=name, obj=None)  # or else Python would name another one

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from daws.client.cluster import Cluster
 from daws.client.defaults import default_workers
 from daws.client.future import Future as TaskFuture
-from daws.client.hints import answer_of_futures, answer_to, refuse_executor_option
+from daws.client.hints import answer_of_module, answer_to, refuse_executor_option
 from daws.model.errors import ClosedError, InternalError, TaskKilledError, UnpicklableError, UsageError
 from daws.workers.errors import WorkerStartError
 
@@ -326,7 +326,7 @@ if not TYPE_CHECKING:  # which would believe that there is every name
             return getattr(importlib.import_module(home), name)
         if name.startswith("_"):
             raise AttributeError(f"module 'daws.futures' has no attribute {name!r}")
-        said = answer_of_futures(name, __all__)
+        said = answer_of_module("daws.futures", name, __all__)
         caller = sys._getframe(1)
         if caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
             raise ImportError(said)  # `from daws.futures import X` would say nothing of an AttributeError

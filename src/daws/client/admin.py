@@ -10,8 +10,8 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Thread
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -253,27 +253,10 @@ def _order(folder: Folder, order: Callable[[asking.Tool], Awaitable[None]], is_t
 
 
 def _ask(folder: Folder, question: Callable[[asking.Tool], Awaitable[T]]) -> T:
-    return _beside_loops(lambda: asking.ask(os.fspath(folder), question))
-
-
-def _beside_loops(call: Callable[[], T]) -> T:
-    """Call something that runs an event loop of its own, also where one runs already, as in notebooks."""
+    """Ask, with an event loop of its own: on another thread where one runs already, as in notebooks."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return call()
-    found: list[T] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            found.append(call())
-        except BaseException as error:
-            failed.append(error)
-
-    thread = Thread(target=run, name="daws-ask")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
+        return asking.ask(os.fspath(folder), question)
+    with ThreadPoolExecutor(1, "daws-ask") as thread:
+        return thread.submit(asking.ask, os.fspath(folder), question).result()

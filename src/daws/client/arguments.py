@@ -118,15 +118,14 @@ class LargeArguments:
 
     def submitted(self, task: int, inputs: Iterable[Any]) -> None:
         """This task reads these."""
-        if not any(one.task in self._by_task for one in inputs):
+        tasks = [one.task for one in inputs if one.task in self._by_task]
+        if not tasks:
             return
         with self._lock:
-            found = [self._by_task[one.task] for one in inputs if one.task in self._by_task]
+            found = self._reading[task] = [self._by_task[one] for one in tasks if one in self._by_task]
             for large in found:
                 large.readers += 1
                 self._unread.pop(large.future.task, None)
-            if found:
-                self._reading[task] = found
         self._look()
 
     def ended(self, task: int) -> None:

@@ -14,7 +14,6 @@ from daws.client.hints import answer_to, refuse_run_option
 from daws.client.options import NAMES, OUTPUTS_MAX, Options, options_of
 from daws.data.outside import File, Out, Small, Source, Stored, checked_name
 from daws.model.errors import UsageError
-from daws.model.task import Needs
 from daws.workers.commands import CommandSpec, Completed, RunCommand
 from daws.workers.slots import fill_file
 
@@ -34,6 +33,7 @@ class Command(Struct, frozen=True):
 
     spec: CommandSpec
     options: Options
+    given: tuple[tuple[str, Any], ...]  # the options as they were given
     program: str
 
     def __repr__(self) -> str:
@@ -116,30 +116,19 @@ def command(
     if 1 + len(made) > OUTPUTS_MAX:
         raise UsageError(f"{len(made):,} outputs: a command may have up to {OUTPUTS_MAX - 1:,}")
     checked = options_of(outputs=1 + len(made), **options)
-    return Command(spec, checked, os.path.basename(_shown(argv[0])) if argv else line.split()[0])
+    program = os.path.basename(_shown(argv[0])) if argv else line.split()[0]
+    return Command(spec, checked, tuple(options.items()), program)
 
 
 def changed(wanted: Command, given: Mapping[str, Any]) -> Command:
     """The same command with some other options: what `cluster.options(…)` adds to it."""
     if "outputs" in given:
         raise UsageError("run: the outputs of a command are its files: daws.command(…, outputs=[…])")
-    named = options_of(**{name: value for name, value in given.items() if name != "timeout"})
-    changes: dict[str, Any] = {field: getattr(named, field) for name, field in _FIELDS.items() if name in given}
-    if not given.keys().isdisjoint(("cores", "memory", "context")):
-        before, wish = wanted.options.needs or Needs(), named.needs or Needs()
-        needs = Needs(
-            (wish if "cores" in given else before).cores,
-            (wish if "context" in given else before).context,
-            (wish if "memory" in given else before).memory_bytes,
-        )
-        changes["needs"] = None if needs == Needs() else needs
-    spec = wanted.spec
-    if "timeout" in given:
-        spec = replace(spec, timeout_ns=_timeout_ns(given["timeout"]))
-    return replace(wanted, spec=spec, options=replace(wanted.options, **changes))
-
-
-_FIELDS = {"priority": "priority", "retries": "retries", "expected": "estimate_ns", "rank": "rank_ns", "memo": "memo"}
+    spec, asked = wanted.spec, {**dict(wanted.given), **given}
+    if "timeout" in asked:
+        spec = replace(spec, timeout_ns=_timeout_ns(asked.pop("timeout")))
+    options = options_of(outputs=wanted.options.outputs, **asked)
+    return replace(wanted, spec=spec, options=options, given=tuple(asked.items()))
 
 
 def _shown(word: Any) -> str:
@@ -215,14 +204,11 @@ def _timeout_ns(timeout: float | None) -> int:
 # -- running -----------------------------------------------------------------------------------------------------------
 
 
-class _Hold:
+class _Hold(Struct, eq=False):
     """A reference to a task that lets go of it when no future of it is left."""
 
-    __slots__ = ("session", "task")
-
-    def __init__(self, session: "Session", task: int) -> None:
-        self.session = session
-        self.task = task
+    session: "Session"
+    task: int
 
     def __del__(self) -> None:
         self.session.let_go(self.task)

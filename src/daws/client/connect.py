@@ -16,7 +16,7 @@ from daws.client.future import Future, output_futures
 from daws.client.given import flag
 from daws.client.modules import OwnModules, ShippedFunctions
 from daws.client.recording import Recording
-from daws.client.results import MovingResults, objects_of
+from daws.client.results import StoredResults, objects_of
 from daws.client.session import Session
 from daws.client.starting import check_memory, memo_layer, recording_from, start_janitor
 from daws.data.session import SessionFolders as Folders
@@ -240,7 +240,7 @@ class JoinedSession(Session):
         self.joined = self.engine
         self.found: list[Future[Any]] = []
 
-    def _make_results(self, have_nodes: bool) -> "FarResults":
+    def _make_results(self) -> "FarResults":
         return FarResults(self)
 
     def _make_functions(self) -> ShippedFunctions:
@@ -269,7 +269,7 @@ class JoinedSession(Session):
         return f"ask for at most {most}, or start a larger node ('daws node --executors {needs.cores}')"
 
 
-class FarResults(MovingResults):
+class FarResults(StoredResults):
     """Results on nodes of other machines."""
 
     def keep_at_end(self) -> None:

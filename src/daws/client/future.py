@@ -5,8 +5,9 @@ is garbage collected lets go of its task, and what the task made may go when no 
 """
 
 from _thread import LockType, allocate_lock
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import suppress
+from functools import partial
 from sys import _getframe
 from threading import get_ident, local, main_thread
 from time import monotonic
@@ -71,7 +72,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
     object: int
     _state: int = PENDING
     _what: Any = None  # by state: bytes, nothing, the value, or how it ended
-    _told: list[Any] | None = None  # who is to hear of the end: things that can be `release`d
+    _told: list[Callable[[], Any]] | None = None  # called when it ends
     _is_inner: ClassVar[bool] = False  # submitted by a task, where waiting is more than standing still (see `inside`)
 
     def done(self) -> bool:
@@ -161,10 +162,10 @@ class Future(Struct, Generic[T], gc=False, eq=False):
     def add_done_callback(self, function: "Callable[[Future[T]], Any]") -> None:
         """Call `function(future)` on a thread of the cluster when the task ends, or now if it has ended."""
         check_callback(function)
-        self._tell(_Callback(function, self))
+        self._tell(partial(_call_back, function, self))
 
-    def _tell(self, listener: Any) -> None:
-        """Have `listener.release()` called when this ends (at once if it has)."""
+    def _tell(self, listener: Callable[[], Any]) -> None:
+        """Have `listener` called when this ends (at once if it has)."""
         if self._told is None:
             self._told = [listener]
         else:
@@ -178,7 +179,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
                 listener = self._told.pop(0)
             except IndexError:
                 return  # another thread was faster
-            listener.release()
+            listener()
 
     def _wait(self, timeout: float | None) -> None:
         if not (timeout is None or hasattr(timeout, "__float__")):
@@ -186,22 +187,18 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         self._session.check_may_wait()
         lock = allocate_lock()
         lock.acquire()
-        self._tell(lock)
+        self._tell(lock.release)
         if not acquire(lock, timeout):
-            if self._told and lock in self._told:
-                self._told.remove(lock)
+            if self._told and lock.release in self._told:
+                self._told.remove(lock.release)
             raise TimeoutError(f"task {self.task} has not ended within {timeout:g} s")
-
-    def _wait_with(self, others: "Iterable[Future[Any]]") -> None:
-        """Wait for this and others of the same task; for inner futures alone."""
-        raise NotImplementedError
 
     def __await__(self) -> Generator[Any, None, T]:
         import asyncio  # dear, and tasks that submit tasks have no need of it
 
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
-        self._tell(ToLoop(loop, _end, ended))
+        self._tell(partial(call_on_loop, loop, _end, ended))
         yield from ended
         return self.result()
 
@@ -285,38 +282,22 @@ class Ring:
             self.lock.release()
 
 
-class _Callback:
-    __slots__ = ("function", "future")
+def _call_back(function: Callable[[Any], object], future: Future[Any]) -> None:
+    try:
+        function(future)
+    except BaseException as error:
+        # One that wants to exit, or Ctrl-C, is for the main thread alone, if the callback is called there.
+        if not isinstance(error, Exception) and get_ident() == main_thread().ident:
+            raise
+        import logging
 
-    def __init__(self, function: Callable[[Any], object], future: Future[Any]) -> None:
-        self.function = function
-        self.future = future
-
-    def release(self) -> None:
-        try:
-            self.function(self.future)
-        except BaseException as error:
-            # One that wants to exit, or Ctrl-C, is for the main thread alone, if the callback is called there.
-            if not isinstance(error, Exception) and get_ident() == main_thread().ident:
-                raise
-            import logging
-
-            logging.getLogger("daws.client").exception("a callback of %r raised", self.future)
+        logging.getLogger("daws.client").exception("a callback of %r raised", future)
 
 
-class ToLoop:
-    """A message to an event loop that a future has ended: `tell(what)` is called there."""
-
-    __slots__ = ("loop", "tell", "what")
-
-    def __init__(self, loop: "asyncio.AbstractEventLoop", tell: Callable[[Any], object], what: Any) -> None:
-        self.loop = loop
-        self.tell = tell
-        self.what = what
-
-    def release(self) -> None:
-        with suppress(RuntimeError):  # the loop was closed, so nothing waits any more
-            self.loop.call_soon_threadsafe(self.tell, self.what)
+def call_on_loop(loop: "asyncio.AbstractEventLoop", function: Callable[[Any], object], what: Any) -> None:
+    """Have an event loop call `function(what)`."""
+    with suppress(RuntimeError):  # the loop was closed, so nothing waits any more
+        loop.call_soon_threadsafe(function, what)
 
 
 def _end(awaited: "asyncio.Future[None]") -> None:

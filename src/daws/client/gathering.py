@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from daws.client.future import FAILED, INLINE, NOTHING, PENDING, STORED, VALUE, Future, Ring, acquire
-from daws.client.hints import check_value, refuse_gathering
+from daws.client.hints import check_value, refuse_waiting
 from daws.client.mapping import ItemFuture, Mapped, error_of
 from daws.client.progress import noun_of, show
 from daws.client.waiting import as_completed, each_once, wait_inside
@@ -21,6 +21,8 @@ thread that brings the ends, and a processor too where all are busy."""
 TOGETHER_MIN = 8
 """The least number of results that are waited for at once. Of fewer each is waited for by itself."""
 SESSION = attrgetter("_session")
+SKIPPED = object()
+"""The value that stands for a future that failed and is left out."""
 
 
 def gather(
@@ -40,7 +42,7 @@ def gather(
     `progress=True` shows a bar on terminals and in notebooks.
     """
     if more or others or isinstance(errors, (Future, ItemFuture, Mapped)):
-        refuse_gathering(more, others)
+        refuse_waiting("gather", others, ("errors", "timeout", "progress"))
     if errors not in ("raise", "return", "skip"):
         raise UsageError(f"errors={errors!r}: give 'raise', 'return' or 'skip'")
     until = None if timeout is None else time.monotonic() + timeout
@@ -101,26 +103,30 @@ def _fields(what: Any) -> Iterable[str]:
 
 
 def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
+    """The results of all futures in here, in its shape; SKIPPED for one that is left out."""
     if isinstance(what, (Future, ItemFuture)):
         left = None if until is None else max(0.0, until - time.monotonic())
         if errors == "raise":
             return what.result(left)
         error = what.exception(left)
         try:
-            return what.result() if error is None else error
+            if error is None:
+                return what.result()
         except DawsError as unreadable:  # the task is not to blame
-            return unreadable
+            error = unreadable
+        return error if errors == "return" else SKIPPED
     if isinstance(what, Mapped):
         return list(what) if errors == "raise" and until is None else _items(what, errors, until)
     if isinstance(what, dict):
-        return {key: _gathered(value, errors, until) for key, value in what.items() if _kept(value, errors, until)}
+        pairs = [(key, _gathered(value, errors, until)) for key, value in what.items()]
+        return {key: value for key, value in pairs if value is not SKIPPED}
     if isinstance(what, (list, tuple, set, frozenset)):
         if errors == "raise" and until is None and len(what) >= TOGETHER_MIN:
             items = _results(what)
         elif errors == "raise" and until is None:
             items = [one.result() if one.__class__ is Future else _gathered(one, errors, until) for one in what]
         else:
-            items = [_gathered(value, errors, until) for value in what if _kept(value, errors, until)]
+            items = [one for value in what if (one := _gathered(value, errors, until)) is not SKIPPED]
         return _in_the_shape_of(what, items)
     if _fields(what):
         return _with_results(what, errors, until)
@@ -132,16 +138,14 @@ def _items(mapped: Mapped[Any], errors: Errors, until: float | None) -> list[Any
     """The results of a map. Items of a chunk that failed as a whole have failed, each of them."""
     items: list[Any] = []
     for future, count in mapped._chunks():
-        is_good = _kept(future, "skip", until)
         found = _gathered(future, errors, until)
-        for one in found if is_good else [found] * count:
-            error = error_of(future, one) if is_good else one
-            if error is None:
-                items.append(one)
-            elif errors == "raise":
+        for one in found if type(found) is list else [found] * count:
+            error = error_of(future, one)
+            if error is not None and errors == "raise":
                 raise error
-            elif errors == "return":
-                items.append(error)
+            one = one if error is None else error if errors == "return" else SKIPPED
+            if one is not SKIPPED:
+                items.append(one)
     return items
 
 
@@ -194,7 +198,7 @@ def _wait_for_all(some: list[Any]) -> None:
                 # Most often the last ends last. If not, half of the others may have ended with one in the middle.
                 awaited = left[-1] if awaited is None else left[len(left) // 2]
                 session.check_may_wait()
-                awaited._tell(bell)
+                awaited._tell(bell.release)
             acquire(bell.lock, None)
     finally:
         session.alarms.remove(bell)
@@ -208,9 +212,9 @@ def _with_results(what: Any, errors: Errors, until: float | None) -> Any:
     found = copy(what)
     for name in _fields(what):
         value = getattr(what, name, None)
-        result = _gathered(value, errors, until) if _kept(value, errors, until) else None
+        result = _gathered(value, errors, until)
         if result is not value:
-            object.__setattr__(found, name, result)
+            object.__setattr__(found, name, None if result is SKIPPED else result)
     return found
 
 
@@ -220,15 +224,3 @@ def _in_the_shape_of(what: Any, items: list[Any]) -> Any:
     if hasattr(what, "_make"):  # a named tuple, unless some were skipped
         return what._make(items) if len(items) == len(what) else tuple(items)
     return type(what)(items)
-
-
-def _kept(what: Any, errors: Errors, until: float | None) -> bool:
-    if errors != "skip" or not isinstance(what, (Future, ItemFuture)):
-        return True
-    if what.exception(None if until is None else max(0.0, until - time.monotonic())) is not None:
-        return False
-    try:
-        what.result()
-    except DawsError:  # it cannot be read
-        return False
-    return True

@@ -100,31 +100,22 @@ def _names_of(instance: object) -> list[str]:
 
 def refuse_as_value(owner: type) -> None:
     """Have futures say what they are where people compute with them as if they were results. `bool` stays as it is."""
-    for name in (
-        "__getitem__",
-        *[f"__{what}__" for what in ("lt", "le", "gt", "ge", "neg", "abs", "float", "int", "index", "len")],
-        *[f"__{side}{what}__" for what in OPERATORS for side in ("", "r")],
-    ):
-        setattr(owner, name, _no_value)
-    setattr(owner, "__bool__", _is_there)  # noqa: B010 (or else `len` would be asked)
-
-
-def _no_value(self: object, *others: object, **more: object) -> NoReturn:
-    raise TypeError(f"{self!r} is a future: ask for its result(), or pass it to another task")
-
-
-def _is_there(self: object) -> bool:
-    return True
+    names = ("getitem", "lt", "le", "gt", "ge", "neg", "abs", "float", "int", "index", "len")
+    _refuse_operators(owner, names, "is a future: ask for its result(), or pass it to another task")
+    setattr(owner, "__bool__", lambda self: True)  # noqa: B010 (or else `len` would be asked)
 
 
 def refuse_as_list(owner: type) -> None:
     """Have what `map` gives say how to get a list where people compute with it as if it were one."""
-    for name in [*[f"__{side}{what}__" for what in OPERATORS for side in ("", "r")], "__setitem__"]:
-        setattr(owner, name, _no_list)
+    _refuse_operators(owner, ("setitem",), "is no list: results = list(mapped)")
 
 
-def _no_list(self: object, *others: object) -> NoReturn:
-    raise TypeError(f"{self!r} is no list: results = list(mapped)")
+def _refuse_operators(owner: type, names: Iterable[str], cure: str) -> None:
+    def refuse(self: object, *others: object, **more: object) -> NoReturn:
+        raise TypeError(f"{self!r} {cure}")
+
+    for name in (*names, *OPERATORS, *[f"r{name}" for name in OPERATORS]):
+        setattr(owner, f"__{name}__", refuse)
 
 
 def note_cure(error: BaseException) -> str:
@@ -281,13 +272,6 @@ def refuse_run_option(name: str, known: Iterable[str]) -> NoReturn:
     _refuse("run", name, {**others, **TABLES["run"]}, known)
 
 
-def refuse_gathering(more: tuple[Any, ...], others: Mapping[str, Any]) -> NoReturn:
-    """`gather` was given several futures, or an option that it does not have."""
-    if others:
-        refuse_method_option("gather", others, ("errors", "timeout", "progress"))
-    raise UsageError("gather: give one list of futures: gather([a, b])")
-
-
 def check_value(what: Any, whose: str) -> None:
     """Refuse what looks like a future, and would be given back as if it were a result."""
     if getattr(type(what), "_is_task", False):
@@ -299,10 +283,10 @@ def check_value(what: Any, whose: str) -> None:
         )
 
 
-def refuse_waiting(whose: str, more: tuple[Any, ...], others: Mapping[str, Any], known: Iterable[str]) -> NoReturn:
-    """`wait`, `as_completed` or `progress` was given several futures, or an option that it does not have."""
+def refuse_waiting(whose: str, others: Mapping[str, Any], known: Iterable[str]) -> NoReturn:
+    """`gather`, `wait`, `as_completed` or `progress` was given several futures, or an option that it does not have."""
     if others:
-        _refuse(whose, next(iter(others)), TABLES["wait"], known)
+        _refuse(whose, next(iter(others)), TABLES.get(whose, TABLES["wait"]), known)
     raise UsageError(f"{whose}: give one list of futures: {whose}([a, b])")
 
 
@@ -320,20 +304,14 @@ def check_callable(function: Any) -> None:
         )
 
 
-def answer_of_package(name: str, known: Iterable[str]) -> str:
-    """Why the package has no such name, and what to write instead."""
-    cure = PACKAGE.get(name, "") or MODULES.get(name, "")
+def answer_of_module(module: str, name: str, known: Iterable[str]) -> str:
+    """Why `daws` or `daws.futures` has no such name, and what to write instead."""
+    cure = PACKAGE.get(name, "") or (MODULES.get(name, "") if module == "daws" else "")
     if not cure:
         near = closest(name, known)
-        cure = f"did you mean daws.{near}?" if near else "dir(daws) lists all names"
-    return f"module 'daws' has no attribute {name!r}: {cure}"
-
-
-def answer_of_futures(name: str, known: Iterable[str]) -> str:
-    """Why `daws.futures` has no such name, and what to write instead."""
-    near = closest(name, known)
-    cure = f"did you mean daws.futures.{near}?" if near else f"there are {', '.join(known)}"
-    return f"module 'daws.futures' has no attribute {name!r}: {PACKAGE.get(name, '') or cure}"
+        names = "dir(daws) lists all names" if module == "daws" else f"there are {', '.join(known)}"
+        cure = f"did you mean {module}.{near}?" if near else names
+    return f"module {module!r} has no attribute {name!r}: {cure}"
 
 
 def refuse_module(name: str) -> NoReturn:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from pickle import PickleBuffer
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,8 +19,7 @@ from daws.client.hints import answer_to, check_arguments
 from daws.client.mapping import Mapped, map_chunks
 from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, Options
 from daws.client.results import same
-from daws.client.signatures import ClusterMethods
-from daws.client.submitting import Submitter
+from daws.client.signatures import ClusterMethods, Submitter
 from daws.data.buffers import BufferObject
 from daws.data.codec import dumps_call, dumps_plain
 from daws.model.errors import ClosedError, TaskFailedError, UsageError
@@ -30,9 +29,6 @@ from daws.workers.failures import exception_of, with_way
 from daws.workers.nest import RunNest, current_nest
 from daws.workers.roots import FailureBook
 from daws.workers.running import loaded
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 CLIENTS_ALONE = "inside a task there is no {}(): call it outside of tasks, where the cluster was made or connected to"
@@ -66,7 +62,7 @@ def _refused(name: str, why: str = CLIENTS_ALONE) -> Callable[..., NoReturn]:
 class InnerCluster(ClusterMethods):
     """The cluster that `daws.current()` gives; the methods are those of `Cluster`."""
 
-    _usual = USUAL
+    _checked = USUAL
 
     def __init__(self, session: "InnerSession") -> None:
         self._session = session
@@ -182,18 +178,14 @@ class InnerSession:
             options.estimate_ns,
             options.rank_ns,
         )
-        futures = self._spawn(seed)
-        large: list[Future[Any]] = [future for future in found if future.__class__ is LargeFuture]
-        if large:
-            self._reading[futures[0].task] = large
-            self._large.submitted(futures[0].task, large)
-        return futures
-
-    def _spawn(self, seed: Seed) -> "tuple[Future[Any], ...]":
         number = self.nest.spawn(seed)
         first = number * OUTPUTS_MAX
-        futures = tuple([InnerFuture[Any](self, number, first + index) for index in range(seed.outputs)])
+        futures = tuple([InnerFuture[Any](self, number, first + index) for index in range(options.outputs)])
         self.futures[number] = futures
+        large: list[Future[Any]] = [future for future in found if future.__class__ is LargeFuture]
+        if large:
+            self._reading[number] = large
+            self._large.submitted(number, large)
         return futures
 
     def _put(self, made: BufferObject) -> Future[Any]:
@@ -279,9 +271,6 @@ class InnerFuture(Future[T], gc=True):
             raise UsageError("inside a task there is no time limit for waiting: leave out timeout, or ask done()")
         elif not self.done():
             raise TimeoutError(f"{self!r} has not ended")
-
-    def _wait_with(self, others: Iterable[Future[Any]]) -> None:
-        self._session.wait([self, *others])
 
     def __await__(self) -> Generator[Any, None, T]:
         yield from ()

@@ -3,9 +3,11 @@
 import sys
 from contextlib import suppress
 from time import monotonic
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from daws.client.future import FAILED, Ring
+from daws.client.notebook import shell
 from daws.wire.ends import Outcome
 from daws.workers.roots import root_in
 
@@ -37,7 +39,7 @@ def wait_until_ended(session: "Session", quiet: bool = False) -> None:
         if future is None:
             continue
         ring = Ring()
-        future._tell(ring)
+        future._tell(ring.release)
         del future, tasks
         while not ring.lock.acquire(timeout=LOOK_S) and session._closed is None:
             if not said and monotonic() - began_s >= SAY_AFTER_S:
@@ -76,20 +78,9 @@ def say_failed(session: "Session") -> None:
     said = ""
     if named is not None:
         task, what = named
-        said = what if type(what) is str else in_short(session.exception_of(_Ended(task, what)))  # type: ignore[arg-type]
-        said = f": {said}"
+        future: Any = SimpleNamespace(task=task, _what=what, _state=FAILED)
+        said = f": {what if type(what) is str else in_short(session.exception_of(future))}"
     say(f"{count} failed and nobody asked for the result{said}")
-
-
-class _Ended:
-    """A future that has failed, as far as it takes to ask what it raised."""
-
-    __slots__ = ("_state", "_what", "task")
-
-    def __init__(self, task: int, what: Any) -> None:
-        self.task = task
-        self._what = what
-        self._state = FAILED
 
 
 def in_short(error: BaseException) -> str:
@@ -124,8 +115,7 @@ def exit_interrupted() -> None:
 
 def is_kernel() -> bool:
     """Is this the kernel of a notebook? It is given a few seconds to end and then killed."""
-    shell = sys.modules.get("IPython")
-    return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None
+    return getattr(shell(), "kernel", None) is not None
 
 
 def named_in(what: Any, task: int) -> list[int]:

@@ -26,7 +26,8 @@ class OwnModules:
         self._seen: dict[int, Any] = {}  # their code, by identity
         self._sent: dict[str, LocalModule] = {}
         self._is_off = wanted is False
-        if not _is_sensible(wanted):
+        given: Any = wanted
+        if isinstance(given, str) or not isinstance(given, bool | Iterable):
             raise UsageError(f"modules={wanted!r}: give True, False or a list of names")
         if not isinstance(wanted, bool):
             self._wanted = tuple(wanted)
@@ -62,10 +63,6 @@ class OwnModules:
         modules = self._known.whole(names)
         self._sent = modules
         return Shipment(modules.values()) if modules else None
-
-
-def _is_sensible(wanted: Any) -> bool:
-    return isinstance(wanted, bool) or (isinstance(wanted, Iterable) and not isinstance(wanted, str))
 
 
 def _imported_by_main() -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def progress(futures: Any, timeout: float | None = None, *more: Any, **others: A
     if more or others or hasattr(timeout, "result"):
         from daws.client.hints import refuse_waiting
 
-        refuse_waiting("progress", more, others, ("timeout",))
+        refuse_waiting("progress", others, ("timeout",))
     waiting: FutureList[Any] = FutureList(each_once(futures))
     with Progress(len(waiting), counted=noun_of(waiting)) as bar:
         show(bar, as_completed(waiting, timeout))

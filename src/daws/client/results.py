@@ -1,5 +1,6 @@
 """StoredResults that lie in files: where they are, reading them, and having them made again if they cannot be read."""
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from daws.client.future import Future
@@ -38,6 +39,7 @@ class StoredResults:
         self._session = session
         self.stored: dict[int, tuple[Input, ...]] = {}  # by task: where its outputs are
         self.kept: dict[int, Any] = {}  # by object: results that outlive the session
+        self._again: dict[int, Future[Any]] = {}  # by object that was lost and is about to be read: what reads it
 
     def places(self, object_: int) -> tuple[NodeId, ...]:
         """The nodes that have an object, as far as that is known here."""
@@ -78,6 +80,8 @@ class StoredResults:
         again."""
         if object_ in self.kept:
             return self.kept[object_]
+        if (reader := self._again.pop(object_, None)) is not None:
+            return reader.result()
         try:
             return self._loaded(object_)
         except (DamagedObjectError, FileNotFoundError, UnavailableError) as error:
@@ -85,16 +89,20 @@ class StoredResults:
                 raise
         return self.read_again(object_).result()
 
-    def _loaded(self, object_: int) -> Any:
+    def _loaded(self, object_: int, is_asked: bool = False) -> Any:
+        session = self._session
         try:
-            return self._session.engine.load(object_, self.places(object_))
-        except (OSError, UnavailableError):
-            if self._session._closed is not None:
+            return session.engine.load(object_, self.places(object_))
+        except (OSError, UnavailableError) as error:
+            if session._closed is not None:
                 raise ClosedError(
                     "the result was not asked for before its cluster was closed; "
                     "call result() or gather() inside the with block"
                 ) from None
-            raise
+            if is_asked or isinstance(error, OSError) or not self._may_read_again(error):
+                raise
+        self._ask_places(object_)
+        return self._loaded(object_, is_asked=True)
 
     def path_of(self, object_: int) -> str:
         """The path of an object that is a file; it stays there as long as its future is kept."""
@@ -111,7 +119,17 @@ class StoredResults:
         return session.engine.bring(object_, self.places(object_))
 
     def expect_reading(self, futures: list[Future[Any]]) -> None:
-        """Prepare to read the results of these futures from files, one after the other. All of them have ended."""
+        """Prepare to read the results of these futures from files, one after the other. All of them have ended.
+
+        All results that went with their nodes are made again at once, and not each when its turn has come.
+        """
+        if self._session.engine.is_here:
+            return
+        for object_ in [one.object for one in futures]:
+            if not self._is_there(object_):
+                self._ask_places(object_)
+                if not self._is_there(object_):
+                    self._again[object_] = self.read_again(object_)
 
     def _may_read_again(self, error: Exception) -> bool:
         session = self._session
@@ -125,67 +143,19 @@ class StoredResults:
         session = self._session
         number = session._next_task()
         future: Future[Any] = Future(session, number, number)
-        above: Any = [_Named(task_of(object_), object_)]
+        above: Any = [SimpleNamespace(task=task_of(object_), object=object_)]  # without holding it
         # A leaf: a task of daws itself, which the session's next client is not told of.
         session._submit(session.number_of(function), payload, above, USUAL, future, (number,), leaf=True)
         return future
-
-    def _ask_places(self, object_: int) -> None:
-        """The object was made again, and any node may have it."""
-        task, nodes = task_of(object_), self._session.engine.members.nodes
-        self.stored[task] = tuple([(*one[:3], (*nodes,), one[4]) for one in self.stored.get(task, ())])
-
-
-class MovingResults(StoredResults):
-    """Results on nodes that come and go."""
-
-    def __init__(self, session: "Session") -> None:
-        super().__init__(session)
-        self._again: dict[int, Future[Any]] = {}  # by object that was lost and is about to be read: what reads it
-
-    def expect_reading(self, futures: list[Future[Any]]) -> None:
-        """Have all results made again at once that went with their nodes, and not each when its turn has come."""
-        nodes, lost = self._session.engine.members.nodes, []
-        if self._session.engine.is_here:
-            return
-        for object_ in [one.object for one in futures]:
-            if not is_at(nodes, self.places(object_)):
-                self._ask_places(object_)
-                if not is_at(nodes, self.places(object_)):
-                    lost.append(object_)
-        self._again = {object_: self.read_again(object_) for object_ in lost}
-
-    def load(self, object_: int) -> Any:
-        reader = self._again.pop(object_, None)
-        return super().load(object_) if reader is None else reader.result()
-
-    def _loaded(self, object_: int) -> Any:
-        session = self._session
-        try:
-            return super()._loaded(object_)
-        except UnavailableError as error:
-            if not error.retry or session._closed is not None or session.engine.is_here:
-                raise
-        self._ask_places(object_)
-        return super()._loaded(object_)
 
     def _ask_places(self, object_: int) -> None:
         """Ask the store which nodes have an object by now."""
         task = task_of(object_)
         self.stored[task] = self._session.engine.outcome_of(task).outputs
 
-
-def is_at(nodes: tuple[NodeId, ...], places: tuple[NodeId, ...]) -> bool:
-    """Is one of these places a node that is there?"""
-    return any(place in nodes for place in places)
-
-
-class _Named:
-    """An object as an argument of a task, without holding it."""
-
-    def __init__(self, task: int, object_: int) -> None:
-        self.task = task
-        self.object = object_
+    def _is_there(self, object_: int) -> bool:
+        """Is one of the places of an object a node that is there?"""
+        return not set(self.places(object_)).isdisjoint(self._session.engine.members.nodes)
 
 
 class _FileSlot:

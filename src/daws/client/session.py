@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import copy
+from functools import partial
 from itertools import count
 from time import monotonic_ns
 from types import FunctionType
@@ -19,8 +20,7 @@ from daws.client.interrupts import forget_lost_interrupts, send_lost_interrupts_
 from daws.client.leaving import named_in
 from daws.client.listening import SessionListener
 from daws.client.options import NAMES, OPTION_NAMES, USUAL, Options
-from daws.client.results import MovingResults, StoredResults, objects_of
-from daws.client.unseen import SeenAtEnd
+from daws.client.results import StoredResults, objects_of
 from daws.data.buffers import BufferObject
 from daws.data.codec import Packed, dumps_call, dumps_plain, encode
 from daws.data.files import ObjectFiles
@@ -78,7 +78,7 @@ class Session(SessionListener):
         super().__init__(timeline, facts)
         self.folders = folders
         self.strategy = strategy
-        self.results = self._make_results(nodes > 0)
+        self.results = self._make_results()
         self.stored = self.results.stored
         self.engine: ClusterPort
         if join is not None:
@@ -111,8 +111,8 @@ class Session(SessionListener):
         self.memo_notes: dict[int, str] = {}  # by task with `memo=`: whether it was reused, or why it ran
         self.left = 0  # tasks that had not ended when the session was closed
 
-    def _make_results(self, have_nodes: bool) -> StoredResults:
-        return MovingResults(self) if have_nodes else StoredResults(self)
+    def _make_results(self) -> StoredResults:
+        return StoredResults(self)
 
     def _make_functions(self) -> Functions:
         return Functions(self.engine.learn, self.timeline)
@@ -545,7 +545,7 @@ class Session(SessionListener):
         """Somebody knows how these have ended, and what made them fail: leaving need not tell of it."""
         for future in futures:
             if future._state == PENDING:
-                future._tell(SeenAtEnd(future))
+                future._tell(partial(self.see, [future]))
             else:
                 for task in named_in(future._what, future.task):
                     self.unseen.remove(task)

@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Unpack, overload
 
+from daws.client.hints import answer_to
 from daws.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from daws.client.commands import Command, CommandFuture, Word
     from daws.client.future import Future
     from daws.client.gathering import Errors
     from daws.client.mapping import Mapped
     from daws.client.options import MapSynonyms, Options, TaskOptions
-    from daws.client.submitting import SeveralSubmitter, Submitter
     from daws.client.tasks import Task
 
 T = TypeVar("T")
 
 
 class Signatures:
-    """The methods `submit`, `map` and `options` with their types."""
+    """The methods `submit`, `map` and `options` with their types, for the options that are `_given`."""
 
     __slots__ = ()
 
     _cluster: ClusterMethods
+    _given: dict[str, Any]
+    _checked: Options
 
     def __reduce__(self) -> NoReturn:
         raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
 
     def _of(self, function: Any) -> tuple[Callable[..., Any], Options]:
-        """The function to send, and its options."""
-        raise NotImplementedError
+        """The function to send, and its options: those of a task, and on top those given here."""
+        if not getattr(type(function), "_is_task", False):
+            return function, self._checked
+        if not self._given:
+            return function._sent_function(), function._checked
+        from daws.client.options import options_of
 
-    def _with_options(self, options: dict[str, Any]) -> Submitter:
-        raise NotImplementedError
+        return function._sent_function(), options_of(**{**function._given, **self._given})
 
     @overload
     def submit(self, function: Task[Any, T], /, *args: Any, **kwargs: Any) -> Future[T]: ...
@@ -104,47 +110,70 @@ class Signatures:
         - `writable`: with True, the task gets copies of shared arrays, which it may change.
         - `outputs`: with n, the function returns n values, and `submit` returns a tuple of n futures.
         """
-        return self._with_options(options)
+        return self._cluster._with_options({**self._given, **options})
+
+
+class Submitter(Signatures):
+    """The cluster with options for tasks that `cluster.options(…)` returns."""
+
+    __slots__ = ("_checked", "_cluster", "_given")
+
+    def __init__(self, cluster: ClusterMethods, given: dict[str, Any]) -> None:
+        from daws.client.options import options_of
+
+        self._checked = options_of(**given)
+        self._cluster = cluster
+        self._given = given
+
+    def run(self, words: Command | str | Sequence[Word], **described: Any) -> CommandFuture:
+        """Run a program as `Cluster.run` does."""
+        future: CommandFuture = self._cluster._run(words, described, self._given)
+        return future
+
+    def __repr__(self) -> str:
+        given = ", ".join([f"{name}={value!r}" for name, value in self._given.items()])
+        return f"{self._cluster!r}.options({given})"
+
+
+answer_to(Submitter)
+
+
+class SeveralSubmitter(Submitter):
+    """Submits tasks with several outputs. For type checkers alone: no object has this class."""
+
+    if TYPE_CHECKING:
+
+        def submit(  # type: ignore[override]
+            self, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+        ) -> tuple[Future[Any], ...]: ...
 
 
 class ClusterMethods(Signatures):
-    """The methods of clusters that are the same inside and outside of tasks."""
+    """The methods of clusters that are the same inside and outside of tasks.
+
+    A cluster has `_start` (submit a task with options: one future, or a tuple of them if it has several outputs),
+    `_map` and `_run`.
+    """
 
     __slots__ = ()
+
+    _given = {}  # noqa: RUF012 (never written)
+    _start: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Options], Any]
+    _map: Callable[[Callable[..., Any], tuple[Any, ...], int | None, Options], Mapped[Any]]
+    _run: Callable[[Any, dict[str, Any], dict[str, Any]], Any]
 
     @property
     def _cluster(self) -> ClusterMethods:  # type: ignore[override]
         return self
 
-    def _with_options(self, options: dict[str, Any]) -> Submitter:
-        from daws.client.submitting import Submitter
-
-        return Submitter(self, options)
-
-    def _of(self, function: Any) -> tuple[Callable[..., Any], Options]:
-        if getattr(type(function), "_is_task", False):
-            return function._sent_function(), function._checked
-        return function, self._usual
-
     @cached_property
-    def _usual(self) -> Options:
+    def _checked(self) -> Options:  # type: ignore[override]
         from daws.client.options import USUAL
 
         return USUAL
 
-    def _start(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
-    ) -> Any:
-        """Submit a task with options: one future, or a tuple of them if it has several outputs."""
-        raise NotImplementedError
-
-    def _map(
-        self, function: Callable[..., Any], iterables: tuple[Any, ...], chunk: int | None, options: Options
-    ) -> Mapped[Any]:
-        raise NotImplementedError
-
-    def _run(self, words: Any, described: dict[str, Any], options: dict[str, Any]) -> Any:
-        raise NotImplementedError
+    def _with_options(self, options: dict[str, Any]) -> Submitter:
+        return Submitter(self, options)
 
     def gather(
         self,

@@ -69,15 +69,3 @@ class Unseen:
             if count
         ]
         return ("more than " if self._left_out and parts else "") + " and ".join(parts), named
-
-
-class SeenAtEnd:
-    """Told when a future ends, whose failure is no news then."""
-
-    __slots__ = ("future",)
-
-    def __init__(self, future: Any) -> None:
-        self.future = future
-
-    def release(self) -> None:
-        self.future._session.see([self.future])

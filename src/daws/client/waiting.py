@@ -1,12 +1,12 @@
 """Waiting for many futures at once."""
 
 import time
-from _thread import allocate_lock
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar, overload
 
-from daws.client.future import Future, ToLoop, acquire
+from daws.client.future import Future, Ring, acquire, call_on_loop
 from daws.client.hints import answer_to, check_value, refuse_waiting
 from daws.client.mapping import ItemFuture, Mapped
 from daws.model.errors import UsageError
@@ -60,49 +60,6 @@ def each_once(futures: Any) -> list[Any]:
     return [one for task, entries in distinct(futures).items() for one in _each(task, entries)]
 
 
-class _Gate:
-    """Futures arrive here when they end."""
-
-    def __init__(self) -> None:
-        self.arrived: deque[Future[Any]] = deque()
-        self.inner: deque[Future[Any]] = deque()
-        self.lock = allocate_lock()
-        self.lock.acquire()
-
-    def expect(self, future: Future[Any]) -> None:
-        if future._is_inner:
-            self.inner.append(future)
-        future._tell(_Arrival(self, future))
-
-    def next(self, until: float | None) -> Future[Any]:
-        while not self.arrived and self.inner:
-            # Inside a task: what has ended by now, or else the oldest, which the executor need not stand still for.
-            if self.inner[0].done():
-                self.inner.popleft()
-            elif not self.arrived:
-                self.inner[0].exception(None if until is None else max(0.0, until - time.monotonic()))
-        while not self.arrived:
-            if not acquire(self.lock, None if until is None else until - time.monotonic()):
-                raise TimeoutError
-        return self.arrived.popleft()
-
-
-class _Arrival:
-    __slots__ = ("future", "gate")
-
-    def __init__(self, gate: _Gate, future: Future[Any]) -> None:
-        self.gate = gate
-        self.future = future
-
-    def release(self) -> None:
-        self.gate.arrived.append(self.future)
-        if self.gate.lock.locked():
-            try:
-                self.gate.lock.release()
-            except RuntimeError:
-                return  # somebody else has just done it
-
-
 class AsCompleted(Iterator[F]):
     """Futures in the order in which they end, for `for` and for `async for`."""
 
@@ -114,17 +71,34 @@ class AsCompleted(Iterator[F]):
         self._steps = self._wait()
 
     def _wait(self) -> Iterator[F]:
-        entries = self._entries
+        entries, until = self._entries, self._until
         if any(not future.done() for future in entries):
             next(iter(entries))._session.check_may_wait()
-        gate = _Gate()
+        arrived: deque[Future[Any]] = deque()
+        inner = deque([future for future in entries if future._is_inner])
+        ring = Ring()
+
+        def arrive(future: Future[Any]) -> None:
+            arrived.append(future)
+            if ring.lock.locked():
+                ring.release()
+
         for future in entries:
-            gate.expect(future)
+            future._tell(partial(arrive, future))
         while self._left:
-            try:
-                ended = gate.next(self._until)
-            except TimeoutError:
-                raise self._too_late() from None
+            while not arrived and inner:
+                # Inside a task: what has ended by now, or else the oldest, which the executor need not stand still for.
+                if inner[0].done():
+                    inner.popleft()
+                elif not arrived:
+                    try:
+                        inner[0].exception(None if until is None else max(0.0, until - time.monotonic()))
+                    except TimeoutError:
+                        raise self._too_late() from None
+            while not arrived:
+                if not acquire(ring.lock, None if until is None else until - time.monotonic()):
+                    raise self._too_late()
+            ended = arrived.popleft()
             self._left -= 1
             yield from _each(ended, entries[ended])
 
@@ -138,7 +112,7 @@ class AsCompleted(Iterator[F]):
         ended: asyncio.Queue[Future[Any]] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         for future in self._entries:
-            future._tell(ToLoop(loop, ended.put_nowait, future))
+            future._tell(partial(call_on_loop, loop, ended.put_nowait, future))
         while self._left:
             try:
                 left_s = None if self._until is None else self._until - time.monotonic()
@@ -177,7 +151,7 @@ def as_completed(futures: Any, timeout: float | None = None, *more: Any, **other
     The result of a `map` stands for the futures of its items. `async for` works as well as `for`.
     """
     if more or others or isinstance(timeout, (Future, ItemFuture, Mapped)):
-        refuse_waiting("as_completed", more, others, ("timeout",))
+        refuse_waiting("as_completed", others, ("timeout",))
     return AsCompleted(futures, timeout)
 
 
@@ -202,7 +176,7 @@ def wait(
     items.
     """
     if more or others or isinstance(timeout, (Future, ItemFuture, Mapped)):
-        refuse_waiting("wait", more, others, ("timeout", "return_when"))
+        refuse_waiting("wait", others, ("timeout", "return_when"))
     return_when = WORDS.get(return_when, return_when)
     if return_when not in ("all", "first", "error"):
         raise UsageError(f"return_when={return_when!r}: give 'all', 'first' or 'error' (or {', '.join(WORDS)})")
@@ -224,6 +198,8 @@ def wait(
 
 def wait_inside(futures: Iterable[Future[Any]]) -> None:
     """A task that waits for many of its own waits once for all of them."""
-    first = next(iter(futures), None)
+    rest = iter(futures)
+    first = next(rest, None)
     if first is not None and first._is_inner:
-        first._wait_with(futures)
+        session: Any = first._session
+        session.wait([first, *rest])

@@ -15,7 +15,7 @@ from daws.client.hints import Hint
 from daws.client.inside import InnerCluster, InnerFuture
 from daws.client.mapping import ItemFuture, Mapped
 from daws.client.memo import MemoFuture, MemoItems
-from daws.client.submitting import SeveralSubmitter, Submitter
+from daws.client.signatures import SeveralSubmitter, Submitter
 from daws.client.tasks import Task
 from daws.client.waiting import AsCompleted
 from daws.data.outside import Out
