@@ -6,6 +6,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from daws.client.future import Future, check_callback
@@ -40,28 +41,19 @@ class Submits(Protocol):
     ) -> Future[Any]: ...
 
 
-class Failed:
+class Failed(Struct, eq=False):
     """An item whose call raised, among the results of a chunk."""
 
-    __slots__ = ("failure",)
-
-    def __init__(self, failure: bytes) -> None:
-        self.failure = failure
-
-    def __reduce__(self) -> tuple[type["Failed"], tuple[bytes]]:
-        return Failed, (self.failure,)
+    failure: bytes
 
 
-class Chunked:
+class Chunked(Struct, eq=False):
     """A function for many items at once. An item that raises is tried again as often as `retries` says, and does not
     spoil the others of its chunk. The client is told how many failed, if it `hears` of that."""
 
-    __slots__ = ("function", "hears", "retries")
-
-    def __init__(self, function: Callable[..., Any], retries: int = 0, hears: bool = True) -> None:
-        self.function = function
-        self.retries = retries
-        self.hears = hears
+    function: Callable[..., Any]
+    retries: int = 0
+    hears: bool = True
 
     def __call__(self, items: list[tuple[Any, ...]]) -> list[Any]:
         function = awaiting(self.function)
@@ -92,9 +84,6 @@ class Chunked:
         """Asked for by the worker when the results of a chunk cannot be pickled."""
         return partial(_mended, hears=self.hears)
 
-    def __reduce__(self) -> tuple[type["Chunked"], tuple[Callable[..., Any], int, bool]]:
-        return Chunked, (self.function, self.retries, self.hears)
-
 
 def _mended(results: list[Any], hears: bool) -> list[Any]:
     results = [_picklable(one) for one in results]
@@ -115,15 +104,12 @@ def _tell_failed(results: list[Any]) -> None:
     hand.host.say(hand, Printed(hand.order.run, ITEMS_FAILED, ENCODER.encode((len(failed), text))))
 
 
-class ItemFuture(Generic[T]):
+class ItemFuture(Struct, Generic[T], eq=False):
     """The future result of one item of a `map`. Several items may share one task."""
 
-    __slots__ = ("_at", "_chunk", "item")
-
-    def __init__(self, chunk: Future[list[T]], at: int, item: int) -> None:
-        self._chunk = chunk
-        self._at = at
-        self.item = item
+    _chunk: Future[list[T]]
+    _at: int
+    item: int
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result and return it. Raises the exception of the call, or TimeoutError."""
@@ -326,7 +312,10 @@ def _value(chunk: Future[Any], result: Any) -> Any:
     return result
 
 
-def check_map(function: Any, iterables: tuple[Iterable[Any], ...], chunk: int | None, options: Options) -> None:
+def items_of(
+    function: Any, iterables: tuple[Iterable[Any], ...], chunk: int | None, options: Options
+) -> list[tuple[Any, ...]]:
+    """The arguments of each call, after all that `map` was given is checked."""
     if not callable(function):
         raise UsageError(f"map: {function!r:.100} cannot be called; give the function first: cluster.map(f, items)")
     if not iterables:
@@ -343,6 +332,22 @@ def check_map(function: Any, iterables: tuple[Iterable[Any], ...], chunk: int | 
         whole("chunk", chunk, 1)
     if options.outputs > 1:
         raise UsageError("map: outputs= is for submit; the results of an item are one value of map")
+    items: list[tuple[Any, ...]] = []
+    rest = zip(*iterables, strict=False)
+    while more := list(islice(rest, READ_MAX)):  # piece by piece, so that Ctrl-C ends one that is endless
+        items += more
+    return items
+
+
+def chunk_size(left: int, workers: int, chunk: int | None, options: Options) -> int:
+    """The number of items of the next task, if so many are left."""
+    if chunk is None and options.timeout_ns:
+        return 1  # so that it is the time limit of each item
+    return chunk or max(1, min(CHUNK_MAX, left // (SHARE * workers)))
+
+
+def options_of_chunk(options: Options, items: int) -> Options:
+    return replace(options, estimate_ns=options.estimate_ns * items) if options.estimate_ns else options
 
 
 def map_chunks(
@@ -353,22 +358,14 @@ def map_chunks(
     chunk: int | None,
     options: Options = USUAL,
 ) -> Mapped[T]:
-    check_map(function, iterables, chunk, options)
-    items: list[tuple[Any, ...]] = []
-    rest = zip(*iterables, strict=False)
-    while more := list(islice(rest, READ_MAX)):  # piece by piece, so that Ctrl-C ends one that is endless
-        items += more
-    if options.timeout_ns and chunk is None:
-        chunk = 1  # so that it is the time limit of each item
+    items = items_of(function, iterables, chunk, options)
     many = session.number_of(Chunked(function, options.retries, session.hears_of_items))
     futures: list[Future[list[T]]] = []
     ends: list[int] = []
     low = 0
     while low < len(items):
-        size = chunk or max(1, min(CHUNK_MAX, (len(items) - low) // (SHARE * workers)))
-        part = items[low : low + size]
-        given = replace(options, estimate_ns=options.estimate_ns * len(part)) if options.estimate_ns else options
-        futures.append(session.submit_number(many, (part,), {}, given))
-        low = min(low + size, len(items))
+        part = items[low : low + chunk_size(len(items) - low, workers, chunk, options)]
+        futures.append(session.submit_number(many, (part,), {}, options_of_chunk(options, len(part))))
+        low += len(part)
         ends.append(low)
     return Mapped(futures, ends)

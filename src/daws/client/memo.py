@@ -16,11 +16,12 @@ from queue import SimpleQueue
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from daws.client.cancelled import TaskCancelledError
 from daws.client.future import CANCELLED, INLINE, PENDING, Future, collecting, output_futures
-from daws.client.mapping import CHUNK_MAX, SHARE, Chunked, Failed, Mapped, check_map
+from daws.client.mapping import CHUNK_MAX, Chunked, Failed, Mapped, chunk_size, items_of, options_of_chunk
 from daws.client.memo_calls import Before, CallKeys, MemoCall, full_name
 from daws.client.options import Options
 from daws.data.codec import Packed, dumps, loads, open_file
@@ -88,16 +89,13 @@ class Memo:
         return f"<Memo {self.folder}: {self.reused:,} reused, {self.ran:,} ran{': ' if why else ''}{why}>"
 
 
-class Awaited:
+class Awaited(Struct, eq=False):
     """A task whose result is to be kept: one call, or those of many items."""
 
-    __slots__ = ("call", "contents_of", "futures", "items")
-
-    def __init__(self, call: MemoCall | None, items: Sequence[MemoCall | None] = (), contents_of: Any = None) -> None:
-        self.call = call
-        self.items = items
-        self.contents_of = contents_of  # for tasks that make files
-        self.futures: Sequence[Future[Any]] = ()  # held, so that their objects stay
+    call: MemoCall | None
+    items: Sequence[MemoCall | None] = ()
+    contents_of: Any = None  # for tasks that make files
+    futures: Sequence[Future[Any]] = ()  # held, so that their objects stay
 
 
 class MemoSession:
@@ -139,26 +137,28 @@ class MemoSession:
             return self.plain.start_task(function, args, kwargs, options)
         self.check(options)
         number = self.plain.number_of(function)
-        try:
-            call = self.keys.of_call(function, args, kwargs, options)
-        except Unknown as error:
-            futures = self.run(number, args, kwargs, options)
-            self.note(futures[0].task, full_name(function), f"ran, and is not kept: {error}")
-        else:
-            run = partial(self.run, number, args, kwargs, options)
-            futures = self.found_or_run(call, options.outputs, run, partial(self._reused, call))
+        call_of = partial(self.keys.of_call, function, args, kwargs, options)
+        run = partial(self.run, number, args, kwargs, options)
+        futures = self.found_or_run(full_name(function), call_of, options.outputs, run, self._reused)
         return futures if options.outputs > 1 else futures[0]
 
     def found_or_run(
         self,
-        call: MemoCall,
+        name: str,
+        call_of: Callable[[], MemoCall],
         outputs: int,
-        run: Callable[[Awaited], Sequence[Future[Any]]],
-        reuse: Callable[[MemoEntry], Sequence[Future[Any]]],
+        run: Callable[..., Sequence[Future[Any]]],
+        reuse: Callable[[MemoCall, MemoEntry], Sequence[Future[Any]]],
         contents_of: Any = None,
     ) -> Sequence[Future[Any]]:
         """The futures of a call that runs already, or whose results are kept, or that is submitted now. One thread at a
         time does this, so that two do not run the same; a callback must not wait for another thread."""
+        try:
+            call = call_of()
+        except Unknown as error:
+            futures = run()
+            self.note(futures[0].task, name, f"ran, and is not kept: {error}")
+            return futures
         is_locked = self.calling.acquire(blocking=not self.plain.engine.is_here)
         try:
             running = self.running.get(call.key)
@@ -168,7 +168,7 @@ class MemoSession:
             if entry is not None and len(entry.outputs) == outputs:
                 self.memo.reused += 1
                 log.info("%s: reused from %s", call.name, entry.path)
-                return reuse(entry)
+                return reuse(call, entry)
             why = self._why(call, wrong)
             futures = run(Awaited(call, contents_of=contents_of))
             self._ran(futures[0].task, call, why)
@@ -187,8 +187,7 @@ class MemoSession:
     ) -> Mapped[Any]:
         """Map a function as `map_chunks` does. Each item is looked up by itself, so it does not matter which others
         there are."""
-        check_map(function, iterables, chunk, options)
-        items = list(zip(*iterables, strict=False))
+        items = items_of(function, iterables, chunk, options)
         calls = [self._call_or_none(function, item, options) for item in items]
         found = [(None, "") if call is None else self._find(call) for call in calls]
         missing = sum(entry is None for entry, _ in found)
@@ -203,7 +202,7 @@ class MemoSession:
         unknown = "ran, and is not kept: an item has the result of a task in it"
         while low < len(items):
             is_found = found[low][0] is not None
-            size = chunk or max(1, min(CHUNK_MAX, CHUNK_MAX if is_found else missing // (SHARE * workers)))
+            size = CHUNK_MAX if is_found else chunk_size(missing, workers, chunk, options)
             high = low
             while high < len(items) and high - low < size and (found[high][0] is not None) is is_found:
                 high += 1
@@ -215,7 +214,7 @@ class MemoSession:
             else:
                 missing -= high - low
                 awaited = Awaited(None, calls[low:high])
-                (future,) = self.run(many, (items[low:high],), {}, options, awaited)
+                (future,) = self.run(many, (items[low:high],), {}, options_of_chunk(options, high - low), awaited)
                 for call, why in zip(calls[low:high], whys[low:high], strict=True):
                     if call is None:
                         self.note(future.task, full_name(function), unknown)

@@ -16,7 +16,7 @@ from daws.client.future import INLINE, Future, collecting
 from daws.client.memo import MemoSession, reused_note
 from daws.client.memo_calls import CallKeys, MemoCall
 from daws.client.starting import with_memo
-from daws.data.fingerprint import Unknown, file_digest
+from daws.data.fingerprint import file_digest
 from daws.data.outside import File, Lent, Out, Restored, Source, kept_mode, lent_file, stamp_of
 from daws.model.task import INLINE_BYTES, Input
 from daws.workers.commands import RunCommand
@@ -65,20 +65,14 @@ def run_with_memo(
     layer = with_memo(session)
     number = layer.plain.number_of(RunCommand(wanted.program))
     run = partial(layer.run, number, (wanted.spec,), {}, wanted.options, make=make)
-    try:
-        call = _call_of(layer.keys, wanted)
-    except Unknown as error:
-        futures = run()
-        layer.note(futures[0].task, f"command {wanted.program}", f"ran, and is not kept: {error}")
-    else:
-        reuse = partial(_reused, layer, call, wanted.spec.outputs)
-        futures = layer.found_or_run(call, 2 + len(wanted.spec.outputs), run, reuse, contents_of)
-    future = futures[0]
+    call_of, reuse = partial(_call_of, layer.keys, wanted), partial(_reused, layer, wanted.spec.outputs)
+    outputs = 2 + len(wanted.spec.outputs)
+    future = layer.found_or_run(f"command {wanted.program}", call_of, outputs, run, reuse, contents_of)[0]
     assert isinstance(future, CommandFuture)
     return future
 
 
-def _reused(layer: MemoSession, call: MemoCall, names: tuple[str, ...], entry: "MemoEntry") -> list[CommandFuture]:
+def _reused(layer: MemoSession, names: tuple[str, ...], call: MemoCall, entry: "MemoEntry") -> list[CommandFuture]:
     completed, modes, *contents = entry.outputs
     plain = layer.plain
     files: dict[str, FileFuture] = {}

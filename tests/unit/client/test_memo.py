@@ -205,6 +205,25 @@ def test_map_looks_up_each_item(again: Open, tmp_path: Path):
     assert "4 because argument 2 changed" in repr(cluster.memo)
 
 
+def test_time_limits_and_estimates_are_those_of_items_as_in_any_map(again: Open, monkeypatch: pytest.MonkeyPatch):
+    cluster = again()
+    asked: list[Any] = []
+    plain: Any = cluster._session.plain  # type: ignore[union-attr]
+    submit = plain.submit_several
+
+    def noted(*given: Any) -> Any:
+        asked.append(given)
+        return submit(*given)
+
+    monkeypatch.setattr(plain, "submit_several", noted)
+    limited = cluster.options(memo=True, timeout=DEADLINE_S)
+    assert list(limited.map(abs, range(20))) == [*range(20)]
+    assert [len(args[0]) for _, args, *_ in asked] == [1] * 20
+    asked.clear()
+    assert list(cluster.options(memo=True, expected=2).map(abs, range(20, 40), chunk=10)) == [*range(20, 40)]
+    assert [options.estimate_ns for *_, options, _ in asked] == [20_000_000_000] * 2
+
+
 def test_failures_are_not_kept(again: Open):
     for _ in range(2):
         cluster = again()
