@@ -13,7 +13,7 @@ from typing import Any
 
 import hiredis
 
-from daws.store.valkey.looking import log_row
+from daws.store.valkey.cells import STAMP_BYTES, decode_log_row
 from tests.valkey import binary, free_port
 
 PASSWORD = "never-to-be-seen"
@@ -115,5 +115,9 @@ class Pair:
     def committed(self, name: str) -> Counter[int]:
         """How often each task was committed, from the logs of the server that is the primary now."""
         logs = [key.decode() for key in self.ask(self.primary, "KEYS", f"{{daws:{name}:*}}:log")]
-        rows = [log_row(one) for key in logs for one in self.ask(self.primary, "LRANGE", key, "0", "-1")]
+        rows = [
+            decode_log_row(memoryview(one)[STAMP_BYTES:])
+            for key in logs
+            for one in self.ask(self.primary, "LRANGE", key, "0", "-1")
+        ]
         return Counter(row if isinstance(row, int) else row[0] for row in rows)

@@ -1,18 +1,47 @@
-"""The task that is to blame for a failure: what it raised, and the way to it, as the records of a store know them."""
+"""Outcomes of tasks as the records of a store tell them: with the task that is to blame for a failure, what it raised,
+and the way to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain, islice
 
-from daws.model.states import CANCELLED, FAILED
+from daws.model.states import CANCELLED, DONE, FAILED
 from daws.store.memory.record import Record
-from daws.wire.ends import Path
+from daws.wire.ends import Outcome, Path
+from daws.wire.store import LogRow
 from daws.workers.roots import GAP, root_in
 
 STEPS_MAX = 8
 PARENTS_MAX = 64
 
 
-def path_of(record: Record, find: Callable[[int], Record | None]) -> Path:
+Find = Callable[[int], Record | None]
+
+
+def outcome_of(task: int, record: Record, find: Find) -> Outcome:
+    """How a task has ended. `find` finds the records of the tasks that may be to blame."""
+    if record.state not in (FAILED, CANCELLED):
+        return Outcome(task, record.outputs)
+    error = record.rare.error if record.rare is not None else ""
+    return Outcome(task, (), record.state, error, raised_of(record, find), path_of(record, find))
+
+
+def outcomes_of(commits: Iterable[LogRow], find: Find) -> list[Outcome]:
+    """The outcomes of tasks from the rows of a log. A task that is not held may be forgotten already: then its row says
+    how it failed, and nothing is to be said of one that went well."""
+    outcomes: list[Outcome] = []
+    for row in commits:
+        task = row if isinstance(row, int) else row[0]
+        record = find(task)
+        if record is not None and record.state == DONE:
+            outcomes.append(Outcome(task, record.outputs))  # as `outcome_of` would
+        elif record is not None:
+            outcomes.append(outcome_of(task, record, find))
+        elif not isinstance(row, int) and row[1] != DONE:
+            outcomes.append(Outcome(task, (), row[1], row[2]))
+    return outcomes
+
+
+def path_of(record: Record, find: Find) -> Path:
     """Each task between this one (which is the first) and the root that its error names, as far as they are known."""
     error = _error_of(record)
     root = root_in(error)
@@ -42,7 +71,7 @@ def blamed_by(record: Record) -> int:
     return root if root not in (-1, record.spec.id) else record.rare.cause
 
 
-def raised_of(record: Record, find: Callable[[int], Record | None]) -> bytes:
+def raised_of(record: Record, find: Find) -> bytes:
     """The exception of a failed task, or of the task that it failed because of; empty if it is not known any more."""
     for _ in range(STEPS_MAX):
         if record.rare is None or record.rare.failure:

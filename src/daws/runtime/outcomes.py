@@ -3,12 +3,11 @@
 Ends that were passed on are removed from the log: it has no other reader, and a session may go on for days.
 """
 
-from daws.model.states import DONE, FAILED
 from daws.model.task import Input
-from daws.runtime.blame import path_of, raised_of
+from daws.runtime.blame import outcomes_of
 from daws.store.memory import MemoryStore
 from daws.store.memory.commits import CommitReader
-from daws.wire.ends import Outcome, Path
+from daws.wire.ends import Outcome
 from daws.wire.store import LogRow, small_output
 
 NODE = 0
@@ -45,19 +44,4 @@ class Outcomes:
 
     def news(self) -> list[Outcome]:
         """The outcomes of tasks that were committed since the last call."""
-        outcomes: list[Outcome] = []
-        record_of = self._record_of
-        for row in self._commits.take():
-            task, state, error = (row, DONE, "") if isinstance(row, int) else row[:3]
-            record = record_of(task)
-            if state == DONE:
-                if record is not None:  # else it is not held, and already forgotten
-                    outcomes.append(Outcome(task, record.outputs))
-            else:
-                failure = b"" if record is None else raised_of(record, record_of)
-                outcomes.append(Outcome(task, (), state, error, failure, self._path(task) if state == FAILED else ()))
-        return outcomes
-
-    def _path(self, task: int) -> Path:
-        record = self._record_of(task)
-        return () if record is None else path_of(record, self._record_of)
+        return outcomes_of(self._commits.take(), self._record_of)

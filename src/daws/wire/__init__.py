@@ -16,5 +16,5 @@ The handshake alone is elsewhere (`daws.net.handshake`): it has to be read befor
 changes. The package knows no socket, and no codec but msgspec.
 """
 
-PROTOCOL = 7
+PROTOCOL = 8
 """The version of all messages between processes that start independently. Both ends of a link must have the same."""

@@ -79,7 +79,10 @@ class NodeDied(Word, frozen=True):
 
 
 class AskCluster(Word, frozen=True):
-    """The first message of a client or a tool. Answered by ClusterIs; from then on it is told of all members."""
+    """The first message of a client or a tool. Answered by ClusterIs; from then on it is told of all members. With
+    `opens_session` the answer has a number for a new session, where the store does not choose it itself."""
+
+    opens_session: bool = False
 
 
 class ClusterIs(Word, frozen=True):

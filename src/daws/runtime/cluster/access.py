@@ -148,12 +148,12 @@ async def _dial_server(reach: Reach, received: Callable[[list[Any]], None], lost
 
 
 async def _open_desk(reach: Reach, peer: StorePeer) -> StoreLink:
-    from daws.runtime.cluster.direct.clients import ClientDesk  # the client library of the server is an extra
+    from daws.runtime.cluster.direct.desk import Desk  # the client library of the server is an extra
     from daws.runtime.cluster.direct.members import NodeDesk
 
     store = await _reach_server(reach)
     if reach.role == "client":
-        return ClientDesk(reach, store, peer.on_store)
+        return Desk(reach, store, peer.on_store)
     return NodeDesk(reach, store, peer)  # type: ignore[arg-type]
 
 

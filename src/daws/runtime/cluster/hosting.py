@@ -22,8 +22,8 @@ from daws.data.session import SessionFolders as Folders
 from daws.logs import set_place
 from daws.model.cluster import Members
 from daws.model.errors import UnavailableError
-from daws.model.session import session_of
-from daws.model.task import NO_TASK, NOBODY, NodeId, Ready
+from daws.model.session import owner_of, session_of
+from daws.model.task import FROM_OUTSIDE, NO_TASK, NOBODY, NodeId, Ready
 from daws.net.link import Link
 from daws.runtime.cluster.access import StoreConnection
 from daws.runtime.cluster.clients import ClientLinks
@@ -239,9 +239,13 @@ class NodeHost:
             self._life.engine.happened(events)
 
     def _forget(self, open_: set[int]) -> None:
-        """Let go of functions of sessions that have ended."""
+        """Let go of functions of sessions that have ended. A failover may have hidden a session: ask again for what it
+        has yet to bring."""
         if self._life is not None:
             self._life.engine.forget(lambda root: session_of(root) not in open_)
+            for function in self._life.engine.functions.held_back:
+                if owner_of(function, FROM_OUTSIDE) in open_:
+                    self._store.send(AskFunction(function))
 
 
 class Incarnation:

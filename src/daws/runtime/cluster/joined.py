@@ -123,7 +123,9 @@ class JoinedCluster(LoopThread):
         self._decisions = decisions
         self._nonce = os.urandom(16)
         self._machine: SessionCore | None = None
-        self._store = StoreConnection(reach, self, log, lambda link: link.send(AskCluster()), self._break)
+        self._store = StoreConnection(
+            reach, self, log, lambda link: link.send(AskCluster(opens_session=True)), self._break
+        )
         self._objects = FarObjects(reach, files)
         self._new_functions: deque[Submit] = deque()
         self._early: list[Outcome] | None = []  # ends of the session's tasks, until somebody has their futures

@@ -6,62 +6,47 @@ client that connects again repeats its calls, and reads what has ended. The serv
 
 import logging
 import os
-import time
 from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any
 
 from daws.core.config import NodeConfig
 from daws.core.effects import CallStore
-from daws.core.events import CallFine, NewStrategy, StoreAnswered
-from daws.model.errors import StoreFullError, StrategyError
-from daws.model.session import session_of
-from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NOBODY, NodeId
+from daws.core.events import CallFine, StoreAnswered
+from daws.model.cluster import Members
+from daws.model.errors import InternalError, StoreFullError
+from daws.model.session import NO_SESSION
+from daws.model.task import NodeId
 from daws.net.link import Link
+from daws.runtime.blame import outcome_of, outcomes_of
 from daws.runtime.cluster.callers import Caller, QuietWords
 from daws.runtime.cluster.clock import StandingClock
-from daws.runtime.cluster.ends import StoreEnds, with_each_failure_once
+from daws.runtime.cluster.front import StoreFront
 from daws.runtime.cluster.sweeping import Sweeper
 from daws.runtime.crew import TICK_NS
 from daws.store.log import StoreSettings
 from daws.store.memory import MemoryStore
-from daws.store.memory.sessions import function_in
-from daws.strategy import format_strategy, parse_strategy
-from daws.wire.cluster import (
-    TO_STORE,
-    AskCluster,
-    AskEnds,
-    AskFunction,
-    ClusterIs,
-    Ends,
-    Enrol,
-    Enrolled,
-    Forgotten,
-    NodeDied,
-    NowMembers,
-    OpenSessions,
-    Refused,
-    ToStore,
-)
+from daws.store.memory.record import Record, has_ended
+from daws.store.memory.snapshot import commit_count, commits_since
+from daws.wire.cluster import TO_STORE, Enrol, NodeDied, NowMembers, Refused, ToStore
 from daws.wire.ends import Outcome
-from daws.wire.messages import CancelTaken, MessageType, Submission, SubmissionTaken
+from daws.wire.messages import CancelTaken, MessageType, SubmissionTaken
 from daws.wire.store import (
     LOG_END,
     AnswerType,
     AttachSession,
     EnrolNode,
     NodeEnrolled,
-    Owned,
     ReadLog,
+    Row,
     RowType,
     SessionAttached,
     Submit,
     TrimLog,
-    UseStrategy,
     Watch,
     is_quiet,
 )
-from daws.wire.worker import Learn
 
 COPIES_MAX = 100
 RETIRED_MAX = 1 << 20
@@ -71,7 +56,6 @@ QUIET_S_MAX = 0.5
 QUIET_SHARE = 16
 """A message for which nobody waits goes with the next one to the same node, but no later than both limits: a time, and
 a share of a lease. A node asks again after a quarter of a lease."""
-ALL = 1 << 40
 NONCE_BYTES = 16
 TRIM_MIN = 10_000
 """The least number of commits that are dropped from the log at a time, when nobody will read them."""
@@ -87,7 +71,7 @@ def settings_of(lease_ns: int, first_session: int = 1) -> StoreSettings:
     )
 
 
-class StoreServer:
+class StoreServer(StoreFront):
     """All methods belong to the thread of the loop. Messages are given to `when_safe`, which sends them as soon as
     nothing of what they tell can be lost any more."""
 
@@ -102,11 +86,10 @@ class StoreServer:
         """`strategy` is for a cluster for which none was chosen. With `quiet_after_s` the cluster is private: its
         client tells which nodes have died, no lease runs out, and messages for which nobody waits are sent as if a
         lease were so long."""
+        super().__init__(store.lease_ns, store.shard_count, strategy)
         self.store = store
-        self._default_strategy = strategy
-        self.ends = StoreEnds(store)
         self.callers: set[Caller] = set()
-        self.nodes: dict[NodeId, Caller] = {}
+        self._told_to = commit_count(store, 0)  # callers know of the ends before, or ask
         self._clients: dict[int, Caller] = {}  # by session
         self._clock = StandingClock()
         self._loop = loop
@@ -115,19 +98,11 @@ class StoreServer:
         self._is_private = quiet_after_s > 0
         lease_s = quiet_after_s or store.lease_ns / 1e9
         self._quietly = QuietWords(loop, min(QUIET_S_MAX, lease_s / QUIET_SHARE), self.callers, self._flush)
-        self._wanted: dict[int, set[Caller]] = {}  # functions that nobody has told yet, and who asked for them
-        self._batches = time.time_ns()  # higher than all that a server before this one has used
         self._members_told = store.members_now().version
         config = NodeConfig(lease_ns=store.lease_ns, tick_ns_max=TICK_NS)
         self._sweeper = Sweeper(config, self._sweep, self._tell_node)
-        self._sessions_told: tuple[int, ...] | None = None
         self._trimmed_to = 0
         self._timer: TimerHandle = loop.call_later(LOOK_S, self._look)
-
-    @property
-    def strategy(self) -> str:
-        """The strategy that nodes are to use, as text."""
-        return self.store.members_now().strategy or self._default_strategy
 
     def welcome(self, link: Link[ToStore]) -> None:
         caller = Caller(link, self._unsent)
@@ -160,8 +135,12 @@ class StoreServer:
         for word in said:
             if isinstance(word, CallStore):
                 self._call(caller, word, now_ns)
+            elif isinstance(word, SubmissionTaken | CancelTaken):
+                self._sweeper.hear(word)
+            elif isinstance(word, NodeDied):
+                self._on_node_died(caller, word)
             else:
-                _HEARD[type(word)](self, caller, word)
+                self.begin(self._answers[type(word)](caller, word))
         self._tell_news()
         self._flush()
 
@@ -210,9 +189,9 @@ class StoreServer:
 
     def _note_functions(self, rows: Sequence[RowType]) -> None:
         """Look for functions that nodes wait for."""
-        for row in rows:
-            if type(row) is Submit and row.outputs:
-                self._on_function(row.spec.id)
+        here = [row.spec.id for row in rows if type(row) is Submit and row.spec.id in self._wanted]
+        if here:
+            self.begin(self.find_functions(here))
 
     def _note_client(self, caller: Caller, rows: Sequence[RowType], answers: Sequence[AnswerType]) -> None:
         """Look at what a client has asked for: which session it has, and how far it has read the log."""
@@ -221,7 +200,7 @@ class StoreServer:
             for answer in answers:
                 if isinstance(answer, SessionAttached) and not answer.ending:
                     if caller.session != answer.session:
-                        caller.session, caller.read_to = answer.session, self.ends.read_to
+                        caller.session, caller.read_to = answer.session, self._told_to
                     caller.link.name = f"the client of {answer.name}"
                     self._clients[answer.session] = caller
         if ReadLog in kinds:
@@ -230,9 +209,10 @@ class StoreServer:
                     caller.read_to = row.start
 
     def _tell_news(self) -> None:
-        outcomes = self.ends.news()
-        if outcomes:
-            self._tell_ends(outcomes)
+        commits = commits_since(self.store, 0, self._told_to)
+        if commits:
+            self._told_to += len(commits)
+            self.tell_ends(outcomes_of(commits, self.store.record))
         members = self.store.members_now()
         if members.version != self._members_told:
             self._members_told = members.version
@@ -240,79 +220,56 @@ class StoreServer:
                 if caller.is_client:
                     caller.send(NowMembers(members))
 
-    def _tell_ends(self, outcomes: list[Outcome]) -> None:
-        """Tell clients of their own tasks, and nodes of tasks that their runs have created."""
-        told: dict[Caller, list[Outcome]] = {}
-        of_session: dict[int, list[Outcome]] = {}
-        for one in outcomes:
-            task = one.task
-            if task < FIRST_SPAWNED_ID:
-                number = session_of(task)
-                if number in of_session:
-                    of_session[number].append(one)
-                else:
-                    of_session[number] = [one]
-            elif (creator := self.nodes.get(self.ends.creator_of(task))) is not None:
-                told.setdefault(creator, []).append(one)
-        for number, some in of_session.items():
-            client = self._clients.get(number)
-            if client is not None:
-                told[client] = some
-        for caller, some in told.items():
-            caller.send(Ends(with_each_failure_once(some)))
+    # -- as a front ----------------------------------------------------------------------------------------------------
+
+    def begin(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do something to its end: the store is in this process, so it never has to wait."""
+        with suppress(StopIteration):
+            work.send(None)
+            raise InternalError("the embedded store did not answer at once")
+
+    async def rows(self, shard: int, rows: Sequence[Row]) -> list[AnswerType]:
+        return self.store.apply(shard, rows, self._clock.now_ns())
+
+    async def records(self, tasks: Sequence[int]) -> dict[int, Record | None]:
+        return {task: self.store.record(task) for task in tasks}
+
+    async def outcomes(self, found: dict[int, Record | None]) -> list[Outcome]:
+        find = self.store.record
+        return [outcome_of(task, one, find) for task, one in found.items() if one is not None and has_ended(one)]
+
+    async def members(self) -> Members:
+        return self.store.members_now()
+
+    async def new_number(self, what: str) -> int:
+        if what == "session":
+            return NO_SESSION
+        (answer,) = await self.rows(0, [EnrolNode(os.urandom(NONCE_BYTES))])
+        assert isinstance(answer, NodeEnrolled)
+        return answer.node
+
+    def client_of(self, session: int) -> Caller | None:
+        return self._clients.get(session)
+
+    def creator_of(self, task: int) -> Any:
+        record = self.store.record(task)
+        return None if record is None else self.nodes.get(record.spec.home)
+
+    def send_quietly(self, to: Caller, message: Any) -> None:
+        self._quietly.send(to, message)
+
+    async def _on_enrol(self, caller: Any, word: Enrol) -> None:
+        await super()._on_enrol(caller, word)
+        if not caller.is_client:
+            caller.link.name = f"node {caller.node}"
+
+    # -- what only the server is told ----------------------------------------------------------------------------------
 
     def _tell_node(self, node: NodeId, message: MessageType) -> None:
         """Tell a node that is connected. A node that is not connected asks when it is."""
         caller = self.nodes.get(node)
         if caller is not None:
             caller.send(message)
-
-    # -- nodes ---------------------------------------------------------------------------------------------------------
-
-    def _on_enrol(self, caller: Caller, word: Enrol) -> None:
-        if caller.is_client:
-            caller.send(Refused("only a process with a node's key can be a node"))
-            return
-        if self.nodes.get(caller.node) is caller:
-            del self.nodes[caller.node]
-        node = self._new_node() if word.node == NOBODY else word.node
-        caller.node = node
-        caller.link.name = f"node {node}"
-        self.nodes[node] = caller
-        caller.send(Enrolled(node, self.store.lease_ns, self.strategy))
-        if word.node != NOBODY:
-            answer = self.store.apply(0, [Owned(node, 0, ALL)], self._clock.now_ns())[0]
-            ready = getattr(answer, "ready", ())
-            if ready:
-                self._batches += 1
-                caller.send(Submission(CLIENT, self._batches, ready))
-            caller.send(OpenSessions([*self.store.sessions]))
-
-    def _new_node(self) -> NodeId:
-        answer = self.store.apply(0, [EnrolNode(os.urandom(NONCE_BYTES))], self._clock.now_ns())[0]
-        assert isinstance(answer, NodeEnrolled)
-        return answer.node
-
-    def _on_ask_ends(self, caller: Caller, word: AskEnds) -> None:
-        ended = self.ends.of(word.tasks, unknown_are_lost=caller.is_client)
-        caller.send(Ends(with_each_failure_once(ended)))
-        if word.have_ended and (forgotten := self.ends.forgotten(word.tasks)):
-            caller.send(Forgotten(forgotten))
-
-    def _on_ask_function(self, caller: Caller, word: AskFunction) -> None:
-        pickled = function_in(self.store, word.function)
-        if pickled is None:
-            self._wanted.setdefault(word.function, set()).add(caller)
-        else:
-            caller.send(Learn(word.function, pickled))
-
-    def _on_function(self, function: int) -> None:
-        """A function is known now: send it to the nodes that wait for it."""
-        waiting = self._wanted.pop(function, ())
-        pickled = function_in(self.store, function) if waiting else None
-        if pickled is not None:
-            for caller in waiting:
-                caller.send(Learn(function, pickled))
 
     def _on_node_died(self, caller: Caller, word: NodeDied) -> None:
         if not self._is_private:
@@ -321,36 +278,9 @@ class StoreServer:
         self.store.expire(word.node)
         self.store.apply(0, [Watch(0)], self._clock.now_ns())
 
-    # -- clients and tools ---------------------------------------------------------------------------------------------
-
-    def _on_ask_cluster(self, caller: Caller, word: AskCluster) -> None:
-        members = self.store.members_now()
-        caller.send(ClusterIs(self.store.lease_ns, self.strategy, self.store.shard_count, members))
-
-    def _on_new_strategy(self, caller: Caller, word: NewStrategy) -> None:
-        try:
-            text = format_strategy(parse_strategy(word.text))
-        except StrategyError as error:
-            log.warning("a client asked for a strategy that is none: %s", error)
-            return
-        self.store.apply(0, [UseStrategy(text, self.store.members_now().version)], self._clock.now_ns())
-
-    # -- sessions without a client -------------------------------------------------------------------------------------
-
-    def _on_taken(self, caller: Caller, word: SubmissionTaken | CancelTaken) -> None:
-        self._sweeper.hear(word)
-
     def _sweep(self, call: CallStore) -> None:
         answers = self.store.apply(call.shard, call.rows, self._clock.now_ns())
         self._sweeper.hear(StoreAnswered(call.token, answers))
-
-    def _tell_sessions(self, open_: tuple[int, ...]) -> None:
-        """Some session has ended: have nodes let go of its functions. Nodes without a connection hear of it later."""
-        for function in [*self._wanted]:
-            if function < FIRST_SPAWNED_ID and session_of(function) not in open_:
-                del self._wanted[function]
-        for caller in self.nodes.values():
-            self._quietly.send(caller, OpenSessions([*open_]))
 
     # -- now and then --------------------------------------------------------------------------------------------------
 
@@ -365,29 +295,14 @@ class StoreServer:
     def _look_after(self) -> None:
         self.store.apply(0, [Watch(0)], self._clock.now_ns())  # leases may have run out
         self._sweeper.look(self.store.members_now())
-        open_ = tuple(self.store.sessions)
-        if self._sessions_told is not None and set(self._sessions_told).difference(open_):
-            self._tell_sessions(open_)
-        self._sessions_told = open_
+        self.begin(self._look_at_sessions())
         self._tell_news()
         self._trim_log()
 
     def _trim_log(self) -> None:
         """Drop commits that all clients have read. A client that is not connected looks its tasks up when it is."""
         read = [caller.read_to for caller in self._clients.values()]
-        before = max(min(read, default=self.ends.read_to), self.ends.read_to - UNREAD_MAX)
+        before = max(min(read, default=self._told_to), self._told_to - UNREAD_MAX)
         if before > self._trimmed_to + TRIM_MIN:
             self._trimmed_to = before
             self.store.apply(0, [TrimLog(before)], self._clock.now_ns())
-
-
-_HEARD: dict[type, Callable[[StoreServer, Caller, Any], None]] = {
-    Enrol: StoreServer._on_enrol,
-    AskEnds: StoreServer._on_ask_ends,
-    AskFunction: StoreServer._on_ask_function,
-    NodeDied: StoreServer._on_node_died,
-    CancelTaken: StoreServer._on_taken,
-    SubmissionTaken: StoreServer._on_taken,
-    AskCluster: StoreServer._on_ask_cluster,
-    NewStrategy: StoreServer._on_new_strategy,
-}

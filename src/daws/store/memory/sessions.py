@@ -185,12 +185,6 @@ def is_function(record: Record) -> bool:
     return record.spec.kind == FROM_OUTSIDE and any(one[4] and not one[3] for one in record.outputs)
 
 
-def function_in(store: MemoryStore, function: int) -> bytes | None:
-    """The code of a function, if it was brought in."""
-    record = store.record(function)
-    return record.outputs[0][4] if record is not None and is_function(record) else None
-
-
 def unfinished_of(task: int, record: Record, shard_count: int) -> Submit | None:
     """The Submit to repeat for a waiting task whose client may have died in the middle of it; None if there is none.
 

@@ -18,7 +18,6 @@ shard at the same time; they conflict only if they change the same tasks.
     store     the store on an event loop
     blocking  the store without one
     notes     data of a live cluster beside its tasks
-    looking   records as they are now, for readers outside of the rules
 """
 
 from importlib.util import find_spec

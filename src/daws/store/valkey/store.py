@@ -20,6 +20,8 @@ from typing import Any
 import msgspec
 
 from daws.model.errors import DawsError, UnavailableError, UsageError
+from daws.store.memory.record import Record
+from daws.store.valkey import cells
 from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.caller import CallResult, Commit, Fetch, Request, ShardCaller, StoreChangedError
 from daws.store.valkey.link import ServerConnection
@@ -27,7 +29,7 @@ from daws.store.valkey.safety import Safety, read_replicas
 from daws.store.valkey.scripts import CHECK, ServerCommand, ShardKeys, command_of
 from daws.store.valkey.server import FORMAT, Address, Server
 from daws.store.valkey.view import Cache
-from daws.wire.store import MEMBERSHIP_SHARD, SHARD_BLOCK_BITS, AnswerType, Row
+from daws.wire.store import MEMBERSHIP_SHARD, SHARD_BLOCK_BITS, AnswerType, Row, shard_of
 
 log = logging.getLogger("daws.store")
 
@@ -36,6 +38,8 @@ SHARDS_PER_PRIMARY = 4
 some primaries would get none."""
 ELSEWHERE_S = 0.5
 """The time without an answer after which a shard counts as unreachable for the renewal of leases."""
+AT_ONCE = 1000
+"""The number of records that are read by one command."""
 WATCH_S = 0.25
 """The time between looks at which updates have become safe."""
 
@@ -147,6 +151,25 @@ class ValkeyStore:
         else:
             self._enter(self._lanes[shard], _QueuedCall(rows, now_ns, answers))
         return answers
+
+    async def records(self, tasks: Sequence[int]) -> dict[int, Record | None]:
+        """The records of tasks as they are on the server now, in the given order, outside of the rules and of any
+        update. None for those that do not exist or have retired."""
+        by_shard: dict[int, list[int]] = {}
+        for task in tasks:
+            by_shard.setdefault(shard_of(task, self.shard_count), []).append(task)
+        found: dict[int, Record | None] = dict.fromkeys(tasks)
+        await asyncio.gather(
+            *[self._find(self._lanes[shard].keys.cells, some, found) for shard, some in by_shard.items()]
+        )
+        return found
+
+    async def _find(self, key: str, tasks: list[int], found: dict[int, Record | None]) -> None:
+        for low in range(0, len(tasks), AT_ONCE):
+            some = tasks[low : low + AT_ONCE]
+            answers = await self.server.ask(ServerCommand(key, ("HMGET", key, *some)))
+            for task, cell in zip(some, answers, strict=True):
+                found[task] = cells.unpack(cell)[0] if cell else None
 
     def cache_of(self, task: int) -> Cache:
         """The cached cells of this task's shard. Other callers may know more (`daws.store.valkey.told`)."""

@@ -26,8 +26,9 @@ TESTS = tuple(
 )
 CLUSTER = "runtime/cluster"
 SERVING, SWEEPING, CALLERS = f"{CLUSTER}/serving.py", f"{CLUSTER}/sweeping.py", f"{CLUSTER}/callers.py"
+FRONT = f"{CLUSTER}/front.py"
 CLIENTS, QUESTIONS, JOINED = f"{CLUSTER}/clients.py", f"{CLUSTER}/questions.py", f"{CLUSTER}/joined.py"
-NODELINKS, CALLS, DESK = f"{CLUSTER}/nodelinks.py", f"{CLUSTER}/direct/calls.py", f"{CLUSTER}/direct/clients.py"
+NODELINKS, CALLS, DESK = f"{CLUSTER}/nodelinks.py", f"{CLUSTER}/direct/calls.py", f"{CLUSTER}/direct/desk.py"
 
 MUTANTS = (
     Mutant(
@@ -35,12 +36,28 @@ MUTANTS = (
         "        self._when_safe(let_go)\n", "        let_go()\n",
     ),
     Mutant(
-        "a node that is back does not hear what it owns", 11, SERVING,
-        "                caller.send(Submission(CLIENT, self._batches, ready))\n", "                pass\n",
+        "a node that is back does not hear what it owns", 11, FRONT,
+        "                asker.send(Submission(CLIENT, self._batches, answer.ready))\n", "                pass\n",
     ),
     Mutant(
-        "two batches of the server have one number", 11, SERVING,
+        "two batches of the server have one number", 11, FRONT,
         "                self._batches += 1\n", "",
+    ),
+    Mutant(
+        "nodes keep what belongs to a session that has ended", 6, FRONT,
+        "                self.send_quietly(asker, OpenSessions([*self._open]))\n", "                pass\n",
+    ),
+    Mutant(
+        "functions of a session that has ended are waited for", 6, FRONT,
+        "                del self._wanted[function]\n", "                pass\n",
+    ),
+    Mutant(
+        "a node is told that a task is lost which it is about to create", 10, FRONT,
+        "        if asker.is_client:  # else", "        if True:  # else",
+    ),
+    Mutant(
+        "a strategy that another client has changed meanwhile stays", 1, FRONT,
+        "while answer == REFUSED:", "if answer == REFUSED:",
     ),
     Mutant(
         "an old link cuts off the node that is back", 11, SERVING,
@@ -58,11 +75,11 @@ MUTANTS = (
     ),
     Mutant(
         "the log is dropped before the slowest client has read it", 10, SERVING,
-        "min(read, default=self.ends.read_to)", "max(read, default=self.ends.read_to)",
+        "min(read, default=self._told_to)", "max(read, default=self._told_to)",
     ),
     Mutant(
         "the log is kept from its beginning for a client that comes late", 10, SERVING,
-        "caller.session, caller.read_to = answer.session, self.ends.read_to",
+        "caller.session, caller.read_to = answer.session, self._told_to",
         "caller.session = answer.session",
     ),
     Mutant(
@@ -71,24 +88,24 @@ MUTANTS = (
     ),
     Mutant(
         "a client that waits for nothing keeps the whole log", 10, SERVING,
-        "max(min(read, default=self.ends.read_to), self.ends.read_to - UNREAD_MAX)",
-        "min(read, default=self.ends.read_to)",
+        "max(min(read, default=self._told_to), self._told_to - UNREAD_MAX)",
+        "min(read, default=self._told_to)",
     ),
     Mutant(
-        "ends of tasks that runs have created are told to no node", 10, SERVING,
-        "                told.setdefault(creator, []).append(one)\n", "                pass\n",
+        "ends of tasks that runs have created are told to no node", 10, FRONT,
+        "                of_creator.setdefault(creator, []).append(one)\n", "                pass\n",
     ),
     Mutant(
         "an acknowledgement does not reach the sweeper", 11, SERVING,
-        "        self._sweeper.hear(word)\n", "        pass\n",
+        "                self._sweeper.hear(word)\n", "                pass\n",
     ),
     Mutant(
         "a client may say that a node has died", 4, SERVING,
         "        if not self._is_private:\n", "        if False:\n",
     ),
     Mutant(
-        "a client may be a node", 4, SERVING,
-        "        if caller.is_client:\n            caller.send", "        if False:\n            caller.send",
+        "a client may be a node", 4, FRONT,
+        "        if asker.is_client:\n            asker.send", "        if False:\n            asker.send",
     ),
     Mutant(
         "a node that hopes for work waits for its answer", 8, SERVING,

@@ -9,7 +9,6 @@ from daws.model.task import TaskSpec
 from daws.store.valkey import store as module
 from daws.store.valkey.attempt import StoreOptions, Tidy
 from daws.store.valkey.caller import StoreChangedError
-from daws.store.valkey.looking import Looking
 from daws.store.valkey.safety import ReplicaOffsets, read_replicas
 from daws.store.valkey.scripts import ServerCommand
 from daws.store.valkey.server import Address
@@ -108,7 +107,7 @@ def test_leases_do_not_wait_for_what_another_shard_has(start: Start, monkeypatch
         monkeypatch.setattr(store.server, "ask", ask_who_is_there)
         async with asyncio.timeout(30):
             await store.call(0, [Release(0, CLIENT_HOLDER), Watch(0)])
-        (record,) = (await Looking(store).records([0])).values()
+        (record,) = (await store.records([0])).values()
         assert record is not None, "it stays, since nobody knows what became of its child"
         await store.close()
 

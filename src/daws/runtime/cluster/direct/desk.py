@@ -1,4 +1,4 @@
-"""The base class of nodes, clients and tools that call a store on a Valkey server themselves."""
+"""The desk of a process that calls a store on a Valkey server itself: the front of the store for this process alone."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -7,22 +7,26 @@ from typing import Any
 
 from daws.core.effects import CallStore
 from daws.model.errors import DawsError
-from daws.model.task import NodeId, Ready
+from daws.model.task import NOBODY, NodeId, Ready
 from daws.runtime.cluster.direct.calls import DirectCalls
-from daws.runtime.cluster.direct.ends import LogEnds
+from daws.runtime.cluster.front import StoreFront
 from daws.runtime.cluster.reach import Reach, close_links
+from daws.store.memory.record import Record
 from daws.store.valkey.attempt import StoreOptions
-from daws.store.valkey.looking import Looking
+from daws.store.valkey.caller import StoreChangedError
+from daws.store.valkey.numbers import new_number
 from daws.store.valkey.store import ValkeyStore
-from daws.store.valkey.told import learn_end, learn_stamps
+from daws.store.valkey.told import forget_unended, learn_end, learn_stamps, stamps_of
 from daws.wire.cluster import Refused
-from daws.wire.session import Sealed
-from daws.wire.store import AnswerType
+from daws.wire.messages import Submission
+from daws.wire.session import Fresh, Sealed
+from daws.wire.store import AnswerType, Release, Row
 
 COPIES_MAX = 100
 IDLE_S = 1.0
 OPEN_S = 2.0
 """How long each attempt to reach the server lasts."""
+AGAIN_S = 0.05
 STRATEGY = "daws"
 """The strategy of a cluster for which none was chosen."""
 Received = Callable[[list[Any]], None]
@@ -33,25 +37,44 @@ async def open_store(reach: Reach) -> ValkeyStore:
     return await ValkeyStore.open(reach.server_address(), options, OPEN_S, is_trial=True)
 
 
-class Desk:
+class DeskUser:
+    """The process itself, as the one that asks."""
+
+    def __init__(self, send: Callable[[Any], None], is_client: bool) -> None:
+        self.node: NodeId = NOBODY
+        self.is_client = is_client
+        self.send = send
+
+
+class Desk(StoreFront):
     """The store as its user sees it. `received` is called with all messages of one turn of the loop together."""
 
-    def __init__(self, reach: Reach, store: ValkeyStore, received: Received) -> None:
+    def __init__(self, reach: Reach, store: ValkeyStore, received: Received, is_client: bool = True) -> None:
+        super().__init__(store.options.lease_ns, store.shard_count, STRATEGY)
         self.reach = reach
         self.store = store
-        self.looking = Looking(store)
-        self.ends = LogEnds(self.looking)
+        self.user = DeskUser(self.tell, is_client)
         self.calls = DirectCalls(store, self.tell, self.fail, self.on_changed, self.on_answered)
         self._received = received
         self._loop = asyncio.get_running_loop()
         self._unsent: list[Any] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
         self._is_closed = False
 
+    # -- what its user does --------------------------------------------------------------------------------------------
+
     def send(self, word: Any) -> None:
-        raise NotImplementedError
+        if not isinstance(word, CallStore):
+            self.begin(self._answers[type(word)](self.user, word))
+            return
+        if self.user.is_client and (released := [row.task for row in word.rows if type(row) is Release]):
+            forget_unended(self.store.cache_of, released)
+        self.calls.carry_out(word)
 
     def dress(self, node: NodeId, message: Any) -> Any:
+        """New tasks travel with the stamps of their cells, which their owner need not fetch then."""
+        if isinstance(message, Submission):
+            return Fresh(message, stamps_of(self.store.cache_of, message.tasks, node))
         return message
 
     def learn_ends(self, node: NodeId, word: Sealed) -> None:
@@ -73,6 +96,8 @@ class Desk:
         await self.store.close()
         await close_links()
 
+    # -- what its user hears -------------------------------------------------------------------------------------------
+
     def tell(self, *words: Any) -> None:
         if not self._unsent:
             self._loop.call_soon(self._flush)
@@ -83,18 +108,6 @@ class Desk:
         if not self._is_closed:
             self._received(words)
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something meanwhile; if it cannot be done, nothing can."""
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self.fail(error)
-
     def fail(self, error: BaseException) -> None:
         if self._is_closed:
             return
@@ -103,9 +116,36 @@ class Desk:
         else:
             self._loop.call_exception_handler({"message": str(error), "exception": error})
 
+    # -- as a front ----------------------------------------------------------------------------------------------------
+
+    def begin(self, work: Coroutine[Any, Any, object]) -> None:
+        """Do something meanwhile; if it cannot be done, nothing can."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.fail(error)
+
+    async def rows(self, shard: int, rows: Sequence[Row]) -> list[AnswerType]:
+        while True:
+            try:
+                return await self.calls.rows(shard, rows)
+            except StoreChangedError:
+                self.calls.see_change()
+                await asyncio.sleep(AGAIN_S)
+
+    async def records(self, tasks: Sequence[int]) -> dict[int, Record | None]:
+        return await self.store.records(tasks)
+
+    async def new_number(self, what: str) -> int:
+        return await new_number(self.store, what)
+
     def on_changed(self, shard: int) -> None:
         """Another server answers for a shard, or one that has lost something."""
-        self.ends.begin_anew()
 
     def on_answered(self, call: CallStore, answers: list[AnswerType]) -> None:
         """A call was answered."""

@@ -11,11 +11,12 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.errors import UnavailableError
+from daws.model.session import NO_SESSION
 from daws.model.states import FAILED
 from daws.model.task import Ready, TaskSpec
 from daws.net.config import ClusterConfig
-from daws.runtime.cluster.direct import clients
-from daws.runtime.cluster.direct.clients import ClientDesk
+from daws.runtime.cluster.direct import desk
+from daws.runtime.cluster.direct.desk import Desk
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.store.valkey.attempt import StoreOptions
@@ -23,7 +24,7 @@ from daws.store.valkey.caller import StoreChangedError
 from daws.wire.cluster import AskCluster, AskEnds, ClusterIs, Ends, Refused
 from daws.wire.messages import CancelOrder, Submission
 from daws.wire.session import Fresh
-from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Row, Submit, Watch
+from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Row, Submit, UseStrategy, Watch
 
 ANN = 1
 BASE = 5 << 34
@@ -67,20 +68,14 @@ class Store:
     def safe_position(self, shard: int) -> int:
         return 0
 
+    async def records(self, tasks: Sequence[int]) -> dict[int, Record | None]:
+        return {task: self.memory.record(task) for task in tasks}
+
     async def idle(self) -> None:
         pass
 
     async def close(self) -> None:
         self.is_closed = True
-
-
-class Looking:
-    def __init__(self, store: Store) -> None:
-        self.shard_count = store.shard_count
-        self._memory = store.memory
-
-    async def records(self, tasks: Sequence[int]) -> dict[int, Record | None]:
-        return {task: self._memory.record(task) for task in tasks}
 
 
 @pytest.fixture(autouse=True)
@@ -90,8 +85,7 @@ def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     async def new_number(store: Any, what: str) -> int:
         return next(given)
 
-    monkeypatch.setattr(clients, "new_number", new_number)
-    monkeypatch.setattr("daws.runtime.cluster.direct.desk.Looking", Looking)
+    monkeypatch.setattr(desk, "new_number", new_number)
 
 
 class Site:
@@ -99,7 +93,7 @@ class Site:
         self.store = Store()
         self.heard: list[Any] = []
         reach: Any = SimpleNamespace(config=ClusterConfig(name="tests"))
-        self.desk = ClientDesk(reach, cast(Any, self.store), self.heard.extend)
+        self.desk = Desk(reach, cast(Any, self.store), self.heard.extend)
 
     async def says(self, *said: Any) -> list[Any]:
         """What is heard after this was said."""
@@ -138,16 +132,18 @@ def test_calls_are_answered_as_the_server_of_an_embedded_store_does():
 
 def test_a_cluster_is_described_with_a_number_for_a_session_that_nobody_else_gets():
     async def work(site: Site) -> None:
-        (one,), (two,) = await site.says(AskCluster()), await site.says(AskCluster())
+        (one,), (two,) = await site.says(AskCluster(True)), await site.says(AskCluster(True))
         assert isinstance(one, ClusterIs) and isinstance(two, ClusterIs)
         assert one.members.nodes == (ANN,) and one.shard_count == site.store.shard_count and one.strategy
         assert one.proposal != two.proposal
+        (tools,) = await site.says(AskCluster())
+        assert tools.proposal == NO_SESSION, "numbers are not wasted on tools"
 
     at_desk(work)
 
 
 def test_a_cluster_is_described_after_a_failover(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(clients, "LOOK_S", 0.0)
+    monkeypatch.setattr(desk, "AGAIN_S", 0.0)
 
     async def work(site: Site) -> None:
         site.store.name = "second"
@@ -162,6 +158,23 @@ def test_a_strategy_is_kept_in_the_store():
         await site.says(NewStrategy("flds"))
         (cluster,) = await site.says(AskCluster())
         assert cluster.strategy.startswith("flds") and cluster.members.strategy == cluster.strategy
+
+    at_desk(work)
+
+
+def test_a_strategy_is_kept_though_another_client_has_changed_it_meanwhile():
+    async def work(site: Site) -> None:
+        call, memory = site.store.call, site.store.memory
+
+        def call_late(shard: int, rows: Sequence[Row], identity: str = "") -> "asyncio.Future[list[AnswerType]]":
+            if isinstance(rows[0], UseStrategy):
+                site.store.call = call  # type: ignore[method-assign]
+                memory.apply(0, [UseStrategy("match", memory.members_now().version)], 0)
+            return call(shard, rows, identity)
+
+        site.store.call = call_late  # type: ignore[method-assign]
+        await site.says(NewStrategy("flds"))
+        assert memory.members_now().strategy.startswith("flds")
 
     at_desk(work)
 
@@ -193,7 +206,7 @@ def test_new_tasks_travel_with_what_is_known_of_their_cells():
 
 def test_a_task_that_is_let_go_of_before_it_has_ended_is_not_cached_any_more(monkeypatch: pytest.MonkeyPatch):
     forgotten: list[list[int]] = []
-    monkeypatch.setattr(clients, "forget_unended", lambda cache_of, tasks: forgotten.append([*tasks]))
+    monkeypatch.setattr(desk, "forget_unended", lambda cache_of, tasks: forgotten.append([*tasks]))
 
     async def work(site: Site) -> None:
         await site.says(CallStore(1, 0, [submit(BASE)]))

@@ -1,7 +1,7 @@
 """The desk of a node: numbers, ends, and what it does for others; on a real server."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ import pytest
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, CallsSafe, StoreAnswered
 from daws.model.cluster import ExecutorClass, NodeInfo
-from daws.model.session import SESSION_BITS
+from daws.model.session import SESSION_BITS, brought_id
 from daws.model.states import FAILED
 from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskSpec
 from daws.net.config import ClusterConfig
@@ -20,25 +20,29 @@ from daws.runtime.cluster.direct.ends import LogEnds
 from daws.runtime.cluster.direct.members import NodeDesk
 from daws.store.valkey import safety
 from daws.store.valkey.attempt import StoreOptions
-from daws.store.valkey.looking import Looking
 from daws.store.valkey.numbers import new_number
+from daws.store.valkey.scripts import ServerCommand
 from daws.store.valkey.server import Address
 from daws.store.valkey.store import ValkeyStore
-from daws.wire.cluster import AskEnds, AskFunction, Enrol, Enrolled, Forgotten
+from daws.wire.cluster import AskEnds, AskFunction, Enrol, Enrolled, Forgotten, OpenSessions
 from daws.wire.cluster import Ends as Told
 from daws.wire.ends import Outcome
 from daws.wire.messages import Submission
 from daws.wire.store import (
     TO_END,
+    AnswerType,
     AttachSession,
     Cancel,
     DetachSession,
     Finish,
     Lease,
     ListSessions,
+    ReadLog,
+    Row,
     SessionAttached,
     SessionList,
     Submit,
+    TrimLog,
     Watch,
     shard_of,
 )
@@ -115,8 +119,8 @@ def test_numbers_are_never_given_twice_also_not_by_a_server_that_has_forgotten_t
 
 def test_ends_are_read_from_the_log_or_looked_up_when_it_is_another_one(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
-        looking = Looking(store)
-        ends = LogEnds(looking)
+        desk, _ = desk_at(store)
+        ends = desk.ends = LogEnds(desk, store.shard_count)
         tasks = [SESSION + number for number in range(4)]
         await store.call(0, [Submit(TaskSpec(task, 1, outputs=(task,)), (), ANN) for task in tasks])
         made = ((tasks[0], 3, tasks[0], (ANN,), b"yes"),)
@@ -126,37 +130,35 @@ def test_ends_are_read_from_the_log_or_looked_up_when_it_is_another_one(server: 
         await store.call(0, [Finish(tasks[1], 0, ANN, (), "no", b"why")])
         await store.call(0, [Finish(tasks[2], 0, ANN, ((tasks[2], 0, tasks[2], (ANN,), b""),))])
         assert await ends.news(lambda: tasks[1:2]) == [Outcome(tasks[1], (), FAILED, "no", b"why")]
-        ends._readers[0].last = b"not what is there"
+        read = store._lanes[0].caller._read
+        read.update(dict.fromkeys(read, b"not what is there"))
         assert [one.task for one in await ends.news(lambda: tasks[1:])] == tasks[1:3]
-        found = [task async for task, _ in looking.between(SESSION, SESSION + 3)]
-        assert sorted(found) == tasks[:3]
-        assert [one.task for one in await ends.of([tasks[3], 77], unknown_are_lost=True)] == [77]
+        await store.call(0, [TrimLog(3), Finish(tasks[3], 0, ANN, ())])
+        assert [one.task for one in await ends.news(lambda: tasks[3:])] == tasks[3:]
+        await desk.close()
 
     on(server, "ends", work)
 
 
 def test_an_end_is_read_of_that_is_wanted_only_while_the_log_is_read(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
-        looking = Looking(store)
-        ends = LogEnds(looking)
-        first, late, *_ = tasks = [SESSION + number for number in range(3)]
+        desk, _ = desk_at(store)
+        ends = LogEnds(desk, store.shard_count)
+        first, *late = tasks = [SESSION + number for number in range(3)]
         await store.call(0, [Submit(TaskSpec(task, 1, outputs=(task,)), (), ANN) for task in tasks])
         wanted = {first}
-        length_of, log_of = looking.log_length, looking.log
+        rows_of = desk.rows
 
-        async def length_late(shard: int) -> int:
-            wanted.add(late)
-            await store.call(0, [Finish(late, 0, ANN, ())])
-            return await length_of(shard)
+        async def rows_late(shard: int, rows: Sequence[Row]) -> list[AnswerType]:
+            if isinstance(rows[0], ReadLog):
+                wanted.add(late[0])
+                await store.call(0, [Finish(late.pop(0), 0, ANN, ())])
+            return await rows_of(shard, rows)
 
-        async def log_late(shard: int, start: int) -> list[bytes]:
-            wanted.add(tasks[2])
-            await store.call(0, [Finish(tasks[2], 0, ANN, ())])
-            return await log_of(shard, start)
-
-        looking.log_length, looking.log = length_late, log_late  # type: ignore[method-assign]
-        assert [one.task for one in await ends.news(lambda: set(wanted))] == [late]
-        assert [one.task for one in await ends.news(lambda: set(wanted))] == [tasks[2]]
+        desk.rows = rows_late  # type: ignore[method-assign]
+        assert [one.task for one in await ends.news(lambda: set(wanted))] == tasks[1:2]
+        assert [one.task for one in await ends.news(lambda: set(wanted))] == tasks[2:]
+        await desk.close()
 
     on(server, "late", work)
 
@@ -180,15 +182,17 @@ def test_a_call_that_changes_nothing_is_as_safe_as_what_was_before_it(
 
 def test_what_a_task_has_raised_is_told_with_all_that_failed_because_of_it(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
-        ends = LogEnds(Looking(store))
+        desk, heard = desk_at(store)
         first, second = tasks = [SESSION, SESSION + 1]
         await store.call(0, [submit(first), Submit(TaskSpec(second, 1, outputs=(second,)), (first,), ANN)])
         error = f"task {first} failed: no"
         rows = [Finish(first, 0, ANN, (), error, b"why"), Cancel(second, ANN, error, first)]
         await store.call(0, rows)
-        found = await ends.of(tasks, unknown_are_lost=True)
-        assert [(one.task, one.failure) for one in found] == [(first, b"why"), (second, b"why")]
-        assert [one.failure for one in await ends.of([second], unknown_are_lost=True)] == [b"why"]
+        for asked, failures in ((tasks, [b"why", b""]), ([second], [b"why"])):
+            desk.send(AskEnds(asked))
+            told = await first_of(Told, heard)
+            assert [one.failure for one in told.outcomes] == failures, "once in each message"
+        await desk.close()
 
     on(server, "failure", work)
 
@@ -220,7 +224,7 @@ def test_a_node_that_enrols_gets_a_number_of_its_own_and_forgets_its_calls(serve
             enrolled = await first_of(Enrolled, heard)
             numbers.append(enrolled.node)
             assert enrolled.shard_count == store.shard_count and enrolled.strategy
-        assert len(set(numbers)) == 2 and desk.node == numbers[-1]
+        assert len(set(numbers)) == 2 and desk.user.node == numbers[-1]
         assert not [one for one in heard if isinstance(one, StoreAnswered)], "these were calls of the life before"
         await desk.close()
 
@@ -240,6 +244,43 @@ def test_a_function_is_found_as_soon_as_it_is_brought_in(server: LocalServer):
     on(server, "function", work)
 
 
+def test_a_function_of_a_session_that_has_ended_is_not_asked_for_any_more(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(members, "LOOK_S", 0.01)
+    monkeypatch.setattr(members, "ASK_AGAIN_S", 0.001)
+
+    async def work(store: ValkeyStore) -> None:
+        desk, heard = desk_at(store)
+        desk.send(Enrol())
+        await first_of(Enrolled, heard)
+        (attached,) = await store.call(0, [AttachSession(b"n" * 16)])
+        assert isinstance(attached, SessionAttached)
+        ask, reads = store.server.ask, 0
+
+        async def counted(command: ServerCommand) -> object:
+            nonlocal reads
+            reads += command.words[0] == "HMGET"
+            return await ask(command)
+
+        monkeypatch.setattr(store.server, "ask", counted)
+        for function in (attached.session << SESSION_BITS, brought_id(attached.session, b"digest")):
+            desk.send(AskFunction(function))
+        await until(lambda: reads > 10)
+        await store.call(0, [DetachSession(b"n" * 16, attached.session, False)])
+        before = 0
+        while reads > before:  # until none comes for a while
+            before = reads
+            await asyncio.sleep(0.2)
+        (attached,) = await store.call(0, [AttachSession(b"m" * 16)])
+        await first_of(OpenSessions, heard)
+        while OpenSessions([attached.session]) not in heard:  # type: ignore[union-attr]
+            await asyncio.sleep(0.01)  # a node hears of it, and asks again if a failover had hidden it
+        await desk.close()
+
+    on(server, "functions", work)
+
+
 def test_a_client_is_told_at_once_of_ends_and_of_what_its_caller_can_cache(server: LocalServer):
     async def work(store: ValkeyStore) -> None:
         said: list[Any] = []
@@ -249,7 +290,7 @@ def test_a_client_is_told_at_once_of_ends_and_of_what_its_caller_can_cache(serve
 
         link = Link()
         desk, heard = desk_at(store, lambda session: link if session == SESSION >> SESSION_BITS else None)
-        desk.node = ANN
+        desk.user.node = ANN
         spawned, other = FIRST_SPAWNED_ID + 64, SESSION + (1 << SESSION_BITS)
         tasks = [SESSION, SESSION + 1, spawned, other]
         for task in tasks:
@@ -311,7 +352,7 @@ def test_a_node_takes_what_a_client_that_is_gone_has_not_told_it(server: LocalSe
         assert isinstance(attached, SessionAttached)
         task = attached.session << SESSION_BITS
         await store.call(shard_of(task, store.shard_count), [submit(task, node)])
-        await until(lambda: bool(desk._sessions))
+        await until(lambda: bool(desk._clients))
         await store.call(0, [DetachSession(b"n" * 16, attached.session, True)])
         submission = await first_of(Submission, heard)
         assert [one.spec.id for one in submission.tasks] == [task]
