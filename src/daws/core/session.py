@@ -54,6 +54,7 @@ from daws.wire.store import (
     MEMBERSHIP_SHARD,
     NO_SESSION,
     OK,
+    REFUSED,
     SESSION_BITS,
     TO_END,
     TO_SWEEP,
@@ -377,9 +378,10 @@ class SessionCore:
         if answer == OK and self._unforgotten is not None:
             self._unforgotten.discard(shard)
 
-    def _on_detached(self, row: DetachSession) -> None:
+    def _on_detached(self, row: DetachSession, answer: AnswerType) -> None:
         self.phase = CLOSED
-        self.out.append(SessionClosed(row.keep and not self._hands_over))
+        keeps = row.keep and not self._hands_over
+        self.out.append(SessionRefused(REFUSED) if keeps and answer == REFUSED else SessionClosed(keeps))
 
     # -- events --------------------------------------------------------------------------------------------------------
 
@@ -492,7 +494,7 @@ HANDLERS: dict[type, Callable[[SessionCore, int, Any], None]] = {
 Answered = Callable[[SessionCore, int, Any, AnswerType, bool], None]
 ANSWERED: dict[type, Answered] = {
     AttachSession: lambda core, shard, row, answer, again: core._on_attached(row, answer),
-    DetachSession: lambda core, shard, row, answer, again: core._on_detached(row),
+    DetachSession: lambda core, shard, row, answer, again: core._on_detached(row, answer),
     ForgetSession: lambda core, shard, row, answer, again: core._on_forgotten(shard, answer),
     CloseSession: lambda core, shard, row, answer, again: core._on_shard_closed(shard),
     FindHeld: lambda core, shard, row, answer, again: core.finding.on_found(core, shard, row, answer),

@@ -80,7 +80,8 @@ class AttachSession(Row, frozen=True):
 
 
 class DetachSession(Row, frozen=True):
-    """The client leaves its session, which others can go on with (`keep`), or of which nothing is left. Always OK."""
+    """The client leaves its session, which others can go on with (`keep`), or of which nothing is left. Answered by OK,
+    or by REFUSED if nobody can go on with it: the client was away for too long, and the session ends or has ended."""
 
     nonce: bytes
     session: int

@@ -120,7 +120,17 @@ class AttachingContract(Contract):
         assert attach(desk, BROOM, session=1, why=TO_SWEEP) == REFUSED
         assert attach(desk, TWO, "mine") == SessionAttached(1, "mine", True, clients=2)
         assert desk(DetachSession(ONE, 1, False)) == OK, "comes late"
+        assert desk(DetachSession(ONE, 1, True)) == OK, "comes late, and the session goes on"
         assert listed(desk).attached == (1,)
+
+    def test_a_client_that_was_away_cannot_keep_a_session_that_a_sweeper_ends(self, desk: Desk):
+        attach(desk, ONE)
+        desk.now_ns = self.lease_ns
+        attach(desk, BROOM, session=1, why=TO_SWEEP)
+        assert desk(DetachSession(ONE, 1, True)) == REFUSED
+        desk(DetachSession(BROOM, 1, False))
+        assert desk(DetachSession(ONE, 1, True)) == REFUSED, "it has ended"
+        assert desk(DetachSession(ONE, 1, False)) == OK
 
     def test_a_session_that_has_ended_is_gone_and_its_number_is_not_given_again(self, desk: Desk):
         attach(desk, ONE, "mine")

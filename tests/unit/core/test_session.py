@@ -34,6 +34,7 @@ from daws.testing import members_of
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
 from daws.wire.store import (
+    REFUSED,
     SESSION_BITS,
     TO_SWEEP,
     UNDERWAY,
@@ -276,6 +277,15 @@ def test_another_client_goes_on_with_a_session_that_was_kept():
     assert opened.tasks == ((BASE, 1), (BASE + 1, 1)) and opened.next_task == BASE + 3 + GAP
     assert [(end.task, end.state) for end in ends(third.seen)] == [(BASE, 0)]
     assert sorted(handed(third.seen)) == [BASE + 1, BASE + 2], "their owners may not have heard of them"
+
+
+def test_a_client_that_was_away_hears_that_its_session_cannot_be_kept():
+    first = Harness()
+    first.now_ns += 2 * LEASE_NS
+    broom = Harness(first.store, b"broom", first.now_ns, session=1, why=TO_SWEEP)
+    assert broom.core.phase == CLOSED, "nothing was left in it"
+    assert of(SessionRefused, first.step(CloseAsked(True))) == [SessionRefused(REFUSED)]
+    assert not of(SessionClosed, first.seen) and first.core.phase == CLOSED
 
 
 def test_closing_cancels_lets_go_and_leaves_nothing():

@@ -402,6 +402,10 @@ class JoinedCluster(LoopThread):
         if self._attached.done():
             reason = "the session has ended, or is another client's: this client was away for too long"
             self._break(UnavailableError(reason, retry=False))
+            if self._is_closing and not self._closed.done():
+                self._closed.set_result(None)
+                if self.kept:
+                    log.warning("session %r could not be kept: it has ended meanwhile", self.name)
             return
         if effect.why == UNDERWAY:
             self._why = (

@@ -97,7 +97,8 @@ def attach(store: MemoryStore, shard: Shard, row: wire.AttachSession, now_ns: in
 def detach(store: MemoryStore, shard: Shard, row: wire.DetachSession, now_ns: int) -> AnswerType:
     entry = store.sessions.get(row.session)
     if entry is None or entry.nonce != row.nonce:
-        return OK
+        goes_on = entry is not None and entry.kept and not entry.ending
+        return OK if goes_on or not row.keep else REFUSED
     store.session_leases.pop(row.session, None)
     if row.keep:
         store.sessions[row.session] = replace(entry, kept=True, nonce=b"")

@@ -743,6 +743,18 @@ def test_a_kept_session_is_left_when_all_tasks_are_in_the_store(tmp_path: Path, 
     assert all(client.store.record(BASE + task) for task in range(5)) and not client.joined.lost
 
 
+def test_a_kept_session_that_ends_meanwhile_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    client = opened(Client(tmp_path, kept=True))
+    client.store.apply(0, [AttachSession(b"x" * 16, session=1, why=TO_END)], client.now_ns)
+    client.joined._is_closing = True
+    began_s = client.loop.now_s
+    leave(client, monkeypatch, client.answer)  # type: ignore[arg-type]
+    assert client.loop.now_s - began_s < FAREWELL_S / 2 and not client.heard
+    assert "could not be kept" in caplog.text
+
+
 def test_a_kept_session_waits_for_a_store_that_is_slow_and_counts_what_one_that_is_stuck_has_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
