@@ -31,7 +31,7 @@ ONCE_WRONG = (
     GROWN + 35, GROWN + 579, GROWN + 2570, GROWN + 14467, GROWN + 15162,
     SESSIONS + 1236, SESSIONS + 2648, SESSIONS + 5406, SESSIONS + 5766, SESSIONS + 6498, SESSIONS + 9395,
     LIVE_SESSIONS + 21, LIVE_SESSIONS + 32, LIVE_SESSIONS + 189, LIVE_SESSIONS + 1938,
-    LIVE_SESSIONS + 10696,
+    LIVE_SESSIONS + 10259, LIVE_SESSIONS + 10505, LIVE_SESSIONS + 10696,
 )  # fmt: skip
 """Seeds that brought a bug to light.
 
@@ -40,7 +40,8 @@ from a caller that relied on answers which the replica had lost: a Finish that a
 (15162), and one that was sent again by a node that had not heard of the failover (14467). The end was kept, and the
 tasks which the run had created in the same shard were lost. A real server refuses such a call, and so does the
 simulated one now (`Servers._is_of_the_past`). SESSIONS + 1236 and 9395 showed errors of the checker of sessions, which
-knew no sweepers.
+knew no sweepers, and so did LIVE_SESSIONS + 10259 (a remade task may fail because an object that was put in is gone)
+and 10505 (a sweeper may take the place of a client that is alive, and find some of its tasks missing).
 """
 HURRIED = (GROWN + 634, GROWN + 901)
 """Seeds that brought a bug to light when rows about unknown tasks were sent again after 10 ms."""

@@ -79,7 +79,7 @@ class Commits:
         known = self.known
         if known.committed[task] is not None:
             record = known.kernel.store.record(task)
-            if record is not None and record.state != DONE:
+            if record is not None and record.state != DONE and not known.may_be_lost(task):
                 known.fail(f"task {task} failed or was cancelled after it had been committed")
             return
         known.eventful = True

@@ -26,6 +26,10 @@ class Sparse(dict[int, int | None]):
         return None
 
 
+def _never(task: int) -> bool:
+    return False
+
+
 PerTask = list[int | None] | Sparse
 """A number per task, None while it has none. Eight bytes per task, in all graphs but those that grow."""
 
@@ -54,6 +58,7 @@ class Known:
         self.attempted_ns: dict[int, int] = {}  # when it was started
         self.eventful = False  # some task has failed, was cancelled or was started a second time
         self.running: defaultdict[NodeId, dict[int, StartRun]] = defaultdict(dict)  # by node and task
+        self.may_be_lost = _never  # can nobody make again what this task has made?
 
     def per_task(self) -> PerTask:
         return Sparse() if self.graph.growth else [None] * self.count

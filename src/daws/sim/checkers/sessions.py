@@ -35,7 +35,7 @@ class UserTask:
         self.end: Outcome | None = None
         self.is_cancelled = False
         self.is_let_go = False
-        self.is_orphan = False  # its client was killed before the store had acknowledged it for good
+        self.is_orphan = False  # its client was killed or replaced before the store had acknowledged it for good
         self.is_lost = False  # its client was killed before the store knew of it, or its session has ended
 
 
@@ -83,9 +83,17 @@ class SessionTruth:
             elif isinstance(row, Open) and (answer == OK or isinstance(answer, Ready)):
                 self.unsafe.setdefault(event.token, set()).add(row.task)
             elif isinstance(row, AttachSession) and isinstance(answer, SessionAttached):
+                if client not in self.renewed_ns:
+                    self._note_orphans(answer.session)
                 self.renewed_ns[client] = max(sent_ns, self.renewed_ns.get(client, 0))
         if not self._forgets:
             self.on_safe((event.token,))
+
+    def _note_orphans(self, session: int) -> None:
+        """Another client has this session: the one before was killed, or was away for longer than a lease."""
+        for task, wish in self.wishes.items():
+            if wish.session == session and task not in self.acknowledged:
+                wish.is_orphan = True
 
     def on_safe(self, tokens: tuple[int, ...]) -> None:
         for token in tokens:
@@ -200,7 +208,8 @@ class SessionTruth:
         task, state = end.task, end.state or DONE
         if state not in FINAL:
             self.fail(f"task {task} is said to have ended as {STATE_NAMES[state]}")
-        if wish.end is not None and (wish.end.state or DONE) != state and not self._forgets:
+        may_differ = self._forgets or (state == FAILED and self.may_be_lost(task))
+        if wish.end is not None and (wish.end.state or DONE) != state and not may_differ:
             before = STATE_NAMES[wish.end.state or DONE]
             self.fail(f"task {task} was {before}, and the next client hears that it is {STATE_NAMES[state]}")
         if state == DONE:
@@ -237,16 +246,23 @@ class SessionTruth:
         if "nodes when they died" in error:
             return True
         if "ObjectLost" in error:
-            return any(self._is_out_of_reach(one) for one in self._ancestors(task) if one in self.puts)
+            return self.may_be_lost(task)
         if "was killed before" in error:
             return any(self._is_unsafe(one) for one in (task, *self._ancestors(task)))
         return "which it needs" in error and self._follows(task)
 
+    def may_be_lost(self, task: int) -> bool:
+        """Whether a task needs an object that was put in and is gone, so that no run of it, also no later one, can
+        succeed."""
+        return task in self.wishes and any(
+            self._is_out_of_reach(one) for one in self._ancestors(task) & self.puts.keys()
+        )
+
     def _is_unsafe(self, task: int) -> bool:
-        """Whether the client of a task was killed, and was the only one to know of the task, or to know that it may be
-        lost."""
+        """Whether the client of a task was killed or replaced, and was the only one to know of the task, or to know
+        that it may be lost."""
         wish = self.wishes[task]
-        return wish.is_lost or (wish.is_orphan and self._forgets)
+        return wish.is_lost or wish.is_orphan
 
     def _is_out_of_reach(self, put: int) -> bool:
         """Whether the places of an object that was put in have died, or have never heard of it because its client was
@@ -270,7 +286,7 @@ class SessionTruth:
     def on_killed(self) -> None:
         """Expect that no task which was acknowledged and is safe is lost with the client."""
         for task in self.usable():
-            self.wishes[task].is_orphan = task not in self.acknowledged
+            self.wishes[task].is_orphan |= task not in self.acknowledged
         self.expected = {task for task in self.usable() if task in self.acknowledged}
 
     def _is_held(self, task: int) -> bool:

@@ -53,6 +53,8 @@ def make_scenario_kernel(scenario: Scenario, deep: Deep | None = None) -> Kernel
         install_user(kernel, scenario.user)
     kernel.checker = checker = (NodesChecker if scenario.is_forgetful else KillerChecker)(kernel, deep)
     checker.killers = scenario.killers
+    if isinstance(kernel.client, SessionUser):
+        checker.known.may_be_lost = kernel.client.truth.may_be_lost
     if scenario.servers is not None:
         store = kernel.store
         made = StoreSettings(
