@@ -34,7 +34,7 @@ from daws.runs.facts import Facts
 from daws.runs.timeline import Timeline
 from daws.runtime.outcomes import NODE
 from daws.runtime.ports import ClusterPort, PlainTask
-from daws.runtime.thread import NodeThread
+from daws.runtime.thread import ThreadCluster
 from daws.strategy.decisions import Assign, Newcomer, Strategy
 from daws.wire.children import Crew
 from daws.wire.ends import Outcome
@@ -93,7 +93,7 @@ class Session(SessionListener):
             )
         else:
             self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
-            self.engine = NodeThread(crew, strategy, self.files, self, journal, server)
+            self.engine = ThreadCluster(crew, strategy, self.files, self, journal, server)
         self.brake = Brake(self.files.limit_bytes // PENDING_SHARE)
         self.large = LargeArguments(self._put, may_wait=lambda: not self.engine.is_here)
         self._share = self.large.share

@@ -11,6 +11,7 @@ end, and sends again what a failover may have lost. At last it detaches or ends 
     session_tell     messages to nodes: hand-outs, cancels, objects that may go
     session_ends     how tasks end, from the logs
     session_find     what a session has in the store
+    session_direct   a session whose store and node are in the client's process
 
 One rule ends a session, for its client that closes it, for a tool, and for a sweeper that finds it abandoned. It is
 marked as ending, and every shard is told to take no more tasks of it. Tasks that have not ended are cancelled, and held
@@ -21,6 +22,7 @@ sweeper.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from daws.core import session_direct as direct
 from daws.core.config import NodeConfig
 from daws.core.effects import TICK, SetTimer
 from daws.core.events import CallFine, CallsSafe, Started, StoreAnswered, StoreChanged, TimerFired
@@ -28,9 +30,11 @@ from daws.core.session_calls import SessionCalls
 from daws.core.session_ends import READ_NS, SessionEnds
 from daws.core.session_events import (
     CloseAsked,
+    DoneHeard,
     EndsHeard,
     MembersHeard,
     MembersSeen,
+    PlainTasksSubmitted,
     Reconnected,
     SessionClosed,
     SessionEffect,
@@ -112,10 +116,12 @@ class SessionCore:
         first_token: int = 0,
         watch_ns: int = 0,
         proposal: int = NO_SESSION,
+        is_direct: bool = False,
     ) -> None:
         """`nonce` tells this client from all others. A sweeper says which `session` it means. The members are asked for
         every `watch_ns`, or on each tick if nobody needs to know sooner. `proposal` is for a new session: a number that
-        is never given twice. Such a session can be used before its row is safe."""
+        is never given twice. Such a session can be used before its row is safe. The session `is_direct` if the store
+        and the only node are in the client's process (see `session_direct`)."""
         self.shard_count = config.shard_count
         self.phase = ATTACHING
         self.session = session
@@ -148,6 +154,8 @@ class SessionCore:
         self._tick_at_ns = 0
         self._timer_at_ns = NO_TIMER
         self._turn = 0
+        self._is_direct = is_direct
+        self._handlers = DIRECT if is_direct else HANDLERS
 
     # -- what the parts ask --------------------------------------------------------------------------------------------
 
@@ -179,8 +187,8 @@ class SessionCore:
         self.out = out
         for event in events:
             if self.phase != CLOSED:
-                HANDLERS[type(event)](self, now_ns, event)
-        if self.phase != CLOSED:
+                self._handlers[type(event)](self, now_ns, event)
+        if self.phase != CLOSED and not (self._is_direct and self.phase == OPEN):
             self._flush(now_ns)
 
     def _flush(self, now_ns: int) -> None:
@@ -198,7 +206,8 @@ class SessionCore:
         if self.phase == DETACHING and self.writing.count() != self._unwritten:
             self._unwritten = self.writing.count()
             self.out.append(StillUnwritten(self._unwritten))
-        self._set_timer(now_ns)
+        if not self._is_direct:
+            self._set_timer(now_ns)
 
     def _set_timer(self, now_ns: int) -> None:
         at_ns = min(self._tick_at_ns, self._watch_at_ns)
@@ -489,6 +498,14 @@ HANDLERS: dict[type, Callable[[SessionCore, int, Any], None]] = {
     StoreChanged: SessionCore._on_changed,
     StoreAnswered: SessionCore._on_answered,
     CallFine: SessionCore._on_fine,
+}
+DIRECT: dict[type, Callable[[SessionCore, int, Any], None]] = HANDLERS | {
+    TasksSubmitted: direct.on_submitted,
+    PlainTasksSubmitted: direct.on_plain_submitted,
+    TasksCancelled: direct.on_cancelled,
+    TasksLetGo: direct.on_let_go,
+    EndsHeard: direct.on_ends_heard,
+    DoneHeard: direct.on_done_heard,
 }
 
 Answered = Callable[[SessionCore, int, Any, AnswerType, bool], None]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from daws.core.effects import Effect, EffectType
 from daws.core.events import Event, EventType
 from daws.model.cluster import Members
+from daws.model.task import Input
 from daws.wire.ends import Outcome
 from daws.wire.store import Submit
 
@@ -20,6 +21,15 @@ class TasksSubmitted(Event, frozen=True):
     of -1 leaves it to the session who gets the task."""
 
     rows: Sequence[Submit]
+
+
+class PlainTasksSubmitted(Event, frozen=True):
+    """New tasks that have only a function and its arguments, as columns (see `PlainTasks`). Only a client whose process
+    has the node submits them so."""
+
+    tasks: list[int]
+    kinds: list[int]
+    payloads: list[bytes]
 
 
 class TasksCancelled(Event, frozen=True):
@@ -36,6 +46,14 @@ class EndsHeard(Event, frozen=True):
     """Nodes, or the server of the store, have told how tasks ended: a hint that makes it fast."""
 
     ends: Sequence[Outcome]
+
+
+class DoneHeard(Event, frozen=True):
+    """The same for many tasks that went well, as columns: what each has made, or the value of its only object if that
+    is small. Only a store in the client's process tells it so."""
+
+    tasks: list[int]
+    made: list[tuple[Input, ...] | bytes]
 
 
 class MembersHeard(Event, frozen=True):
@@ -82,6 +100,13 @@ class TasksEnded(Effect, frozen=True):
     ends: Sequence[Outcome]
 
 
+class TasksDone(Effect, frozen=True):
+    """The same for many tasks that went well, as columns (see `DoneHeard`)."""
+
+    tasks: list[int]
+    made: list[tuple[Input, ...] | bytes]
+
+
 class StillUnwritten(Effect, frozen=True):
     """The number of tasks that are not in the store yet, when a client leaves its session."""
 
@@ -101,6 +126,17 @@ class SessionClosed(Effect, frozen=True):
 
 
 SessionEvent = (
-    EventType | TasksSubmitted | TasksCancelled | TasksLetGo | EndsHeard | MembersHeard | Reconnected | CloseAsked
+    EventType
+    | TasksSubmitted
+    | PlainTasksSubmitted
+    | TasksCancelled
+    | TasksLetGo
+    | EndsHeard
+    | DoneHeard
+    | MembersHeard
+    | Reconnected
+    | CloseAsked
 )
-SessionEffect = EffectType | SessionOpened | SessionRefused | TasksEnded | MembersSeen | StillUnwritten | SessionClosed
+SessionEffect = (
+    EffectType | SessionOpened | SessionRefused | TasksEnded | TasksDone | MembersSeen | StillUnwritten | SessionClosed
+)

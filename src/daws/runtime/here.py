@@ -7,7 +7,7 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, EventType, ObjectsFetched, StoreAnswered
 from daws.model.task import NodeId, Transfer
 from daws.runtime.outcomes import Outcomes
-from daws.runtime.ports import ListenerHere
+from daws.runtime.ports import DoneListener
 from daws.store.memory import MemoryStore
 from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
@@ -18,7 +18,7 @@ TOGETHER_MIN = 8
 
 
 class StoreHere:
-    def __init__(self, store: MemoryStore, listener: ListenerHere) -> None:
+    def __init__(self, store: MemoryStore, listener: DoneListener) -> None:
         self.store = store
         self.listener = listener
         self.outcomes = Outcomes(store)

@@ -27,10 +27,23 @@ class PlainTask(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
 
 
-class Listener(Protocol):
+class EndListener(Protocol):
     """The receiver of ends of tasks. Its methods are called on the thread of the loop."""
 
     def on_ended(self, outcomes: list[Outcome]) -> None: ...
+
+
+class DoneListener(EndListener, Protocol):
+    """A receiver in the process of the node and the store."""
+
+    def on_done(self, tasks: list[int], made: list[tuple[Input, ...] | bytes]) -> None:
+        """The same as `on_ended` for many tasks that went well, column by column: what each has made, or the value of
+        its only object if that is small."""
+        ...
+
+
+class Listener(EndListener, Protocol):
+    """The receiver of all that a client is told of its tasks."""
 
     def on_printed(self, stream: int, text: bytes, task: int) -> None:
         """Receive output of a task. `task` is -1 if the task is not known any more."""
@@ -43,13 +56,8 @@ class Listener(Protocol):
     def on_broken(self, error: BaseException) -> None: ...
 
 
-class ListenerHere(Listener, Protocol):
-    """One in the process of the node and the store."""
-
-    def on_done(self, tasks: list[int], made: list[tuple[Input, ...] | bytes]) -> None:
-        """The same as `on_ended` for many tasks that went well, column by column: what each has made, or the value of
-        its only object if that is small."""
-        ...
+class ListenerHere(Listener, DoneListener, Protocol):
+    """A listener in the process of the node and the store."""
 
 
 class ClusterPort(Protocol):

@@ -1,31 +1,48 @@
-"""One node with its store, on a thread of its own inside the client's process: a task costs one hop to a worker and one
-back. The client talks to it by lists."""
+"""A cluster of one node in the client's process: a task costs one hop to a worker and one back.
+
+The store, the node and the session live on one thread. Messages between the node and the session, and calls to the
+store, are calls of functions here.
+"""
 
 import asyncio
 import os
 import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import uvloop
 
-from daws.core.events import EventType, NewStrategy
+from daws.core.effects import CallStore
+from daws.core.events import EventType, StoreAnswered
+from daws.core.session import SessionCore
+from daws.core.session_events import (
+    DoneHeard,
+    EndsHeard,
+    PlainTasksSubmitted,
+    SessionEvent,
+    SessionRefused,
+    TasksDone,
+    TasksLetGo,
+    TasksSubmitted,
+)
 from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
-from daws.model.task import CLIENT, NodeId, TaskSpec
+from daws.model.errors import InternalError
+from daws.model.task import Input, NodeId, TaskSpec
+from daws.runtime.client import SessionDriver
 from daws.runtime.crew import info_of
 from daws.runtime.engine import Engine
 from daws.runtime.here import NobodyElse, StoreHere
 from daws.runtime.journals import journal_path, write_journal
-from daws.runtime.loopthread import LoopThread
 from daws.runtime.outcomes import NODE, new_store
 from daws.runtime.ports import ListenerHere, PlainTask
 from daws.strategy.decisions import Strategy
 from daws.wire.children import Crew
 from daws.wire.columns import once
 from daws.wire.ends import Outcome
-from daws.wire.messages import CancelOrder, LetGo, NewTasks, PlainTasks
 from daws.wire.session import Counters
 from daws.wire.store import Submit
 from daws.workers.server import ForkServer
@@ -35,10 +52,14 @@ TOGETHER_MIN = 8
 """Fewer tasks are spelled out: columns would take longer."""
 TASK, KIND, PAYLOAD = attrgetter("task"), attrgetter("kind"), attrgetter("payload")
 """The columns of plain tasks as the client hands them in."""
+SESSION = 0
+"""The number of the only session: its tasks are counted from 0."""
+
+T = TypeVar("T")
 
 
-class NodeThread(LoopThread):
-    """The only node of a cluster."""
+class ThreadCluster(SessionDriver):
+    """The only node of a cluster, its store, and its client's session."""
 
     def __init__(
         self,
@@ -51,16 +72,16 @@ class NodeThread(LoopThread):
     ) -> None:
         super().__init__("daws-node")
         info = info_of(NODE, crew)
-        self._journal_path = journal_path(journal, NODE)
+        self.listener = listener
         self.store = new_store()
         self.members: Members = self.store.join([info])
-        store = StoreHere(self.store, listener)
-        peers = NobodyElse(NODE)
+        store = StoreHere(self.store, self)
         self.node = Engine(
-            NODE, crew, strategy, files, store, peers, listener, bool(journal), server, small_finishes=True
+            NODE, crew, strategy, files, store, NobodyElse(NODE), listener, bool(journal), server, small_finishes=True
         )
         store.nests = self.node.nesting.nests
-        self.batches = 0
+        self._journal_path = journal_path(journal, NODE)
+        self._messages: list[EventType] = []  # of the session to the node, while these are gathered
 
     # -- from any thread -----------------------------------------------------------------------------------------------
 
@@ -68,23 +89,10 @@ class NodeThread(LoopThread):
         """Learn a function. This has to be called before the first task of that kind is submitted."""
         self.node.functions.known[function] = pickled
 
-    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
-        """Stop these tasks; with `running=False` only those that no worker has yet."""
-        self._call(self._cancel, tasks, running)
-
     def started(self) -> set[int]:
-        found: set[int] = set()
         if self.is_here:
             return self.node.started()
-        done = threading.Event()
-
-        def look() -> None:
-            found.update(self.node.started())
-            done.set()
-
-        self._call(look)
-        self._wait_for(done)
-        return found
+        return self._ask(self.node.started)
 
     def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
         self.node.files.put_packed(object_, packed)
@@ -97,13 +105,8 @@ class NodeThread(LoopThread):
         record = self.store.record(task)
         return Outcome(task, () if record is None else record.outputs)
 
-    def use_strategy(self, text: str) -> None:
-        used = threading.Event()
-        self._call(self._use_strategy, text, used)
-        self._wait_for(used)
-
     def counters(self) -> list[Counters]:
-        return [self.node.counters()]
+        return [self._ask(self.node.counters)]
 
     def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
         files = self.node.files
@@ -112,6 +115,13 @@ class NodeThread(LoopThread):
 
     def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
         """Do nothing: the object is in this process already."""
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        if self.is_here:
+            return question()
+        asked: Future[T] = Future()
+        self._call(lambda: asked.set_result(question()))
+        return self._answer_of(asked)
 
     # -- the thread ----------------------------------------------------------------------------------------------------
 
@@ -122,6 +132,7 @@ class NodeThread(LoopThread):
         try:
             loop.run_until_complete(self.node.open(loop))
             self.node.begin(self.members)
+            self._begin(SessionCore(self._nonce, self.node.core.config, proposal=SESSION, is_direct=True))
         except BaseException as error:
             self._broken = error
             loop.run_until_complete(self.node.close())
@@ -138,47 +149,85 @@ class NodeThread(LoopThread):
                 write_journal(self._journal_path, self.node.journal)
 
     def _turn(self) -> None:
-        """Take in what the client has submitted since the last turn."""
         self.awake = False
         # Who is let go of was named by tasks that were submitted before: those first.
         gone = len(self.let_go)
         new_tasks = self.new_tasks
         count = min(len(new_tasks), TASKS_PER_TURN)
-        events: list[EventType] = []
+        events: list[SessionEvent] = []
         if count:
             take = new_tasks.popleft
-            events.append(self._new([take() for _ in range(count)]))
+            events.append(_submitted([take() for _ in range(count)]))
         if new_tasks:
             self.wake()
         elif gone:
-            events.append(LetGo(CLIENT, tuple([self.let_go.popleft() for _ in range(gone)])))
+            events.append(TasksLetGo([self.let_go.popleft() for _ in range(gone)]))
         if events:
-            self.node.happened(events)
+            self._step(*events)
 
-    def _new(self, taken: list[Any]) -> EventType:
-        """The event by which the node receives submitted tasks."""
-        self.batches += 1
-        if len(taken) < TOGETHER_MIN or set(map(type, taken)) != {PlainTask}:
-            rows = [_row(one) if one.__class__ is PlainTask else one for one in taken]
-            return NewTasks(CLIENT, self.batches, tuple(rows))
-        # By column: `zip(*taken)` would make an iterator for each row, and the garbage collector counts these.
-        tasks, kinds, payloads = [*map(TASK, taken)], [*map(KIND, taken)], [*map(PAYLOAD, taken)]
-        return PlainTasks(CLIENT, self.batches, tasks, once(kinds), once(payloads))
+    _take_in = _turn
 
-    def _use_strategy(self, text: str, used: threading.Event) -> None:
-        try:
-            self.node.happened([NewStrategy(text)])
-        finally:
-            used.set()
-
-    def _cancel(self, tasks: tuple[int, ...], running: bool) -> None:
+    def _cancel_waiting(self, tasks: tuple[int, ...]) -> None:
         while self.new_tasks:
-            self._turn()  # the store must know of them first
-        if not running:
-            started = self.node.started()
-            tasks = tuple([task for task in tasks if task not in started])
-        self.batches += 1
-        self.node.happened([CancelOrder(CLIENT, self.batches, tasks)])
+            self._take_in()
+        started = self.node.started()
+        self._cancel(tuple([task for task in tasks if task not in started]))
+
+    # -- between the session, the node and the store -------------------------------------------------------------------
+
+    def _step(self, *events: SessionEvent) -> None:
+        super()._step(*events)
+        if self._messages:
+            messages, self._messages = self._messages, []
+            self.node.happened(messages)
+
+    def _send(self, node: NodeId, message: Any) -> None:
+        self._messages.append(message)
+
+    def _use_strategy(self, text: str) -> None:
+        super()._use_strategy(text)
+        self._step()
+
+    def _call_store(self, effect: CallStore, now_ns: int, answers: list[SessionEvent]) -> None:
+        answers.append(StoreAnswered(effect.token, self.store.apply(effect.shard, effect.rows, now_ns)))
+
+    def on_ended(self, outcomes: list[Outcome]) -> None:
+        self._step(EndsHeard(outcomes))
+
+    def on_done(self, tasks: list[int], made: list[tuple[Input, ...] | bytes]) -> None:
+        self._step(DoneHeard(tasks, made))
+
+    # -- what the session says -----------------------------------------------------------------------------------------
+
+    def _on_ended(self, outcomes: Sequence[Outcome]) -> None:
+        self.listener.on_ended([*outcomes])
+
+    def _on_done(self, effect: TasksDone) -> None:
+        self.listener.on_done(effect.tasks, effect.made)
+
+    def _on_opened(self) -> None:
+        """Do nothing: `start` returns now."""
+
+    def _on_refused(self, effect: SessionRefused) -> None:
+        self._break(InternalError(f"the store has refused the only session: {effect}"))
+
+    def _on_closed(self) -> None:
+        """Do nothing: the session ends with its cluster."""
+
+    def _on_members(self, members: Members) -> None:
+        """Do nothing: the only node stays."""
+
+    def _break(self, error: BaseException) -> None:
+        self.node.on_exception(self.loop, {"exception": error})
+
+
+def _submitted(taken: list[Any]) -> TasksSubmitted | PlainTasksSubmitted:
+    """The event for these tasks, which the client has handed in."""
+    if len(taken) < TOGETHER_MIN or set(map(type, taken)) != {PlainTask}:
+        return TasksSubmitted([_row(one) if one.__class__ is PlainTask else one for one in taken])
+    # By column: `zip(*taken)` would make an iterator for each row, and the garbage collector counts these.
+    tasks, kinds, payloads = [*map(TASK, taken)], [*map(KIND, taken)], [*map(PAYLOAD, taken)]
+    return PlainTasksSubmitted(tasks, once(kinds), once(payloads))
 
 
 def _row(one: PlainTask) -> Submit:

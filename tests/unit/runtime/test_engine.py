@@ -18,18 +18,15 @@ from daws.data.session import SessionFolders as Folders
 from daws.data.shipping import Shipment
 from daws.data.tags import folder_of, rooted
 from daws.model.errors import ClosedError, InternalError, TaskKilledError
-from daws.model.task import CLIENT, INLINE_BYTES, Ready, TaskSpec
+from daws.model.task import INLINE_BYTES, Ready, TaskSpec
 from daws.runs.watching import WatchedPlace
 from daws.runtime.engine import Engine
 from daws.runtime.here import NobodyElse, StoreHere
-from daws.runtime.ports import PlainTask
-from daws.runtime.thread import NodeThread
+from daws.runtime.thread import ThreadCluster
 from daws.store.memory import MemoryStore
 from daws.strategy import format_strategy, parse_strategy
 from daws.testing.build import object_at, ready
 from daws.wire.children import Crew
-from daws.wire.messages import NewTasks, PlainTasks
-from daws.wire.store import Submit
 from daws.wire.worker import (
     Died,
     Ended,
@@ -55,7 +52,7 @@ def test_a_node_that_stops_tells_everybody_who_waits():
             blocked.wait(30)
             raise KeyError(6)
 
-        assert isinstance(session.engine, NodeThread)
+        assert isinstance(session.engine, ThreadCluster)
         session.engine.node._start_run = fail  # type: ignore[method-assign]
         future = cluster.submit(abs, -1)
         blocked.set()
@@ -84,7 +81,7 @@ def test_a_tuned_node_waits_for_its_turn_while_every_worker_has_more_at_hand(tmp
     with Cluster(2, tune=True) as cluster:
         cluster.gather([cluster.submit(hang_if_there, str(held)) for _ in range(20)])  # known to be short from now on
         engine = cluster._open().engine
-        assert isinstance(engine, NodeThread) and engine._thread is not None
+        assert isinstance(engine, ThreadCluster) and engine._thread is not None
         thread = engine._thread
         assert policy() == os.SCHED_OTHER
         held.touch()
@@ -210,20 +207,6 @@ def test_runs_that_end_together_are_one_event_unless_some_were_stopped(tmp_path:
     assert not engine.runs
 
 
-def test_what_a_client_submits_reaches_the_node_in_its_order():
-    with Cluster(1) as cluster:
-        thread = cluster._open().engine
-        assert isinstance(thread, NodeThread)
-        child = Submit(TaskSpec(3, 7, 0, (1,), (3,)), (1,), 0)
-        assert thread._new([child]) == NewTasks(CLIENT, 1, (child,))
-        some = [PlainTask(task, 7, b"x") for task in range(10, 20)]
-        assert thread._new(some) == PlainTasks(CLIENT, 2, [*range(10, 20)], [7], [b"x"])
-        mixed = thread._new([PlainTask(1, 7, b""), child, PlainTask(4, 8, b"")])
-        assert isinstance(mixed, NewTasks) and mixed.tasks[1] is child
-        assert [row.spec.id for row in mixed.tasks] == [1, 3, 4]
-        assert mixed.tasks[2] == Submit(TaskSpec(4, 8, outputs=(4,), home=0), (), 0)
-
-
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
@@ -340,7 +323,7 @@ def test_results_that_came_without_files_are_objects_of_the_node():
 def test_what_threads_make_and_read_needs_no_files():
     with Cluster(1, kind="threads") as cluster:
         engine = cluster._open().engine
-        assert isinstance(engine, NodeThread)
+        assert isinstance(engine, ThreadCluster)
         made = cluster.submit(bytes, 20_000)
         assert cluster.submit(len, made).result() == 20_000
         segments = engine.node.files.segments
@@ -351,7 +334,7 @@ def test_what_threads_make_and_read_needs_no_files():
 def test_what_a_worker_wrote_before_it_was_killed_goes_with_it():
     with Cluster(1) as cluster:
         engine = cluster._open().engine
-        assert isinstance(engine, NodeThread)
+        assert isinstance(engine, ThreadCluster)
         first, second = cluster.options(outputs=2).submit(die_half_way)
         assert isinstance(first.exception(), TaskKilledError) and isinstance(second.exception(), TaskKilledError)
         assert cluster.submit(abs, -1).result() == 1  # the engine's thread has gone on

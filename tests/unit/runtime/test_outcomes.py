@@ -2,7 +2,7 @@
 
 from daws.client.cluster import Cluster
 from daws.runtime.outcomes import RETIRED_MAX
-from daws.runtime.thread import NodeThread
+from daws.runtime.thread import ThreadCluster
 from daws.store.memory.store import Shard
 
 WAVE = 4_000
@@ -18,7 +18,7 @@ def fail() -> None:
 
 def shard_of(cluster: Cluster) -> Shard:
     engine = cluster._open().engine
-    assert isinstance(engine, NodeThread)
+    assert isinstance(engine, ThreadCluster)
     return engine.store.shards[0]
 
 

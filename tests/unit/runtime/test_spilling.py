@@ -14,7 +14,7 @@ from daws.model.errors import NoSpaceError
 from daws.runtime import spilling
 from daws.runtime.engine import Engine
 from daws.runtime.spilling import Spiller
-from daws.runtime.thread import NodeThread
+from daws.runtime.thread import ThreadCluster
 from tests.unit.runtime.jobs import blob, first, slow_blob
 
 MB = 1_000_000
@@ -23,7 +23,7 @@ LIMIT = 8 * MB
 
 def node_of(cluster: Cluster) -> Engine:
     engine = cluster._open().engine
-    assert isinstance(engine, NodeThread)
+    assert isinstance(engine, ThreadCluster)
     return engine.node
 
 

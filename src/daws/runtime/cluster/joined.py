@@ -1,51 +1,43 @@
-"""The driver of a session: a cluster as its client sees it.
+"""A cluster as a client sees it that is connected to it.
 
-`SessionCore` decides what is written, sent, repeated and read. This module carries it out: calls go to the store,
-messages to nodes on links of their own, objects on streams. The store is a server on a link, or a Valkey server that
-this process calls itself; the driver does not know which.
+Calls of the session go to the store, messages to nodes on links of their own, objects on streams. The store is a server
+on a link, or a Valkey server that this process calls itself; nothing here depends on which.
 """
 
 import asyncio
 import logging
-import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import uvloop
 
-from daws.core.effects import CallStore, Send, SetTimer
-from daws.core.events import CallFine, CallsSafe, NewStrategy, Started, StoreAnswered, StoreChanged, TimerFired
+from daws.core.effects import CallStore
+from daws.core.events import CallFine, CallsSafe, NewStrategy, StoreAnswered, StoreChanged
 from daws.core.node import NodeConfig
 from daws.core.session import SessionCore
 from daws.core.session_events import (
     CloseAsked,
     EndsHeard,
     MembersHeard,
-    MembersSeen,
     Reconnected,
-    SessionClosed,
-    SessionEffect,
     SessionEvent,
-    SessionOpened,
     SessionRefused,
-    StillUnwritten,
-    TasksCancelled,
-    TasksEnded,
+    TasksDone,
     TasksLetGo,
     TasksSubmitted,
 )
 from daws.data.codec import Packed
 from daws.data.files import ObjectFiles, read_and_drop
 from daws.model.cluster import Members
-from daws.model.errors import ClosedError, DawsError, InternalError, UnavailableError
+from daws.model.errors import DawsError, InternalError, UnavailableError
 from daws.model.states import FAILED
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, NOBODY, NodeId, TaskSpec
+from daws.runtime.client import SessionDriver
 from daws.runtime.cluster.access import StoreConnection
 from daws.runtime.cluster.ends import LOST
 from daws.runtime.cluster.farobjects import FarObjects
@@ -55,7 +47,6 @@ from daws.runtime.cluster.pace import TASKS_PER_TURN, Pace
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.rival import Rival
 from daws.runtime.crew import TICK_NS
-from daws.runtime.loopthread import LoopThread
 from daws.runtime.ports import Listener
 from daws.wire.cluster import AskCluster, AskEnds, ClusterIs, Ends, FromStore, NowMembers, Refused
 from daws.wire.ends import Outcome
@@ -70,7 +61,6 @@ from daws.wire.store import (
 )
 
 BYTES_PER_TURN = 1 << 24
-ALIVE_S = 0.5
 LAST_WORDS_S = 5.0
 FAREWELL_S = 10.0
 """The time for which a client that leaves waits for a store that takes nothing more."""
@@ -84,11 +74,10 @@ WHO_HAS_IT = 1 << 62
 WATCH_NS = 250_000_000
 LEASE_NS_MAX = 10_000_000_000
 """A node that this client has not heard of for so long is no member any more, also where no lease ever runs out."""
-T = TypeVar("T")
 log = logging.getLogger("daws.client")
 
 
-class JoinedCluster(LoopThread):
+class JoinedCluster(SessionDriver):
     """The session of one client on a cluster."""
 
     def __init__(
@@ -106,12 +95,8 @@ class JoinedCluster(LoopThread):
         """`files` is where results arrive that are asked for, `pending` says what has not ended as far as the session
         knows. With a `name`, a session of that name is gone on with. `patience_s` is for the first answer. The
         listener is told of `runs`, and of `decisions`."""
-        super().__init__("daws-client")
-        self.members = Members(0, ())
-        self.session = NOBODY
-        self.name = name
+        super().__init__("daws-client", name)
         self.kept = kept
-        self.tasks: Sequence[tuple[int, int]] = ()  # of the session, when this client came
         self.strategy = ""
         self.files = files
         self.listener = listener
@@ -121,8 +106,6 @@ class JoinedCluster(LoopThread):
         self._patience_s = patience_s
         self._runs = runs
         self._decisions = decisions
-        self._nonce = os.urandom(16)
-        self._machine: SessionCore | None = None
         self._store = StoreConnection(
             reach, self, log, lambda link: link.send(AskCluster(opens_session=True)), self._break
         )
@@ -134,7 +117,6 @@ class JoinedCluster(LoopThread):
         self._pace = Pace()
         self._is_closing = False
         self._is_alone = False  # and has said so
-        self._unwritten = 0  # tasks that the store has yet to take, when the session is closed
         self._why = ""  # the session cannot be had just now
         self._rival = Rival()
 
@@ -145,9 +127,6 @@ class JoinedCluster(LoopThread):
         size_bytes = min(len(pickled), INLINE_BYTES)
         made = ((function, size_bytes, function, (), pickled),)
         self._new_functions.append(Submit(TaskSpec(function, FROM_OUTSIDE, outputs=(function,)), (), NOBODY, made))
-
-    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
-        self._call(self._cancel if running else self._cancel_waiting, tasks)
 
     def started(self) -> set[int]:
         return {task for one in self._counted() for task in one.started}
@@ -184,19 +163,6 @@ class JoinedCluster(LoopThread):
         asked: Future[list[Counted]] = Future()
         self._call(self._count, asked)
         return self._answer_of(asked)
-
-    def use_strategy(self, text: str) -> None:
-        self._call(self._use_strategy, text)
-        self.counters()  # who answers has heard of it before
-
-    def _answer_of(self, asked: "Future[T]") -> T:
-        """Wait for something that the thread will say, as long as there is one."""
-        while True:
-            try:
-                return asked.result(ALIVE_S)
-            except TimeoutError:
-                if self._thread is None or not self._thread.is_alive():
-                    raise ClosedError("the cluster was closed before it could answer") from None
 
     def stop(self) -> None:
         super().stop()
@@ -338,43 +304,6 @@ class JoinedCluster(LoopThread):
 
     # -- the machine ---------------------------------------------------------------------------------------------------
 
-    def _step(self, *events: SessionEvent) -> None:
-        """Give the session's machine what happened, and do what it wants."""
-        machine = self._machine
-        if machine is None:
-            return
-        now_ns = time.monotonic_ns()
-        out: list[SessionEffect] = []
-        machine.step(now_ns, events, out)
-        for effect in out:
-            if isinstance(effect, CallStore):
-                self._store.send(effect)
-            elif isinstance(effect, Send):
-                self._nodes.send(effect.to, self._store.dress(effect.to, effect.message))
-            elif isinstance(effect, TasksEnded):
-                self._on_ended(effect.ends)
-            elif isinstance(effect, SetTimer):
-                delay_s = max(0, effect.at_ns - now_ns) / 1e9
-                self.loop.call_later(delay_s, self._on_timer, machine, TimerFired(effect.timer))
-            elif isinstance(effect, SessionOpened):
-                self._on_opened(effect)
-            elif isinstance(effect, SessionRefused):
-                self._on_refused(effect)
-            elif isinstance(effect, MembersSeen):
-                self._on_members(effect.members)
-            elif isinstance(effect, StillUnwritten):
-                self._unwritten = effect.count
-            elif isinstance(effect, SessionClosed):
-                self._unwritten = 0
-                if not self._closed.done():
-                    self._closed.set_result(None)
-            else:
-                self._break(InternalError(f"there is no way to carry out {effect}"))
-
-    def _on_timer(self, machine: SessionCore, event: TimerFired) -> None:
-        if machine is self._machine:
-            self._step(event)
-
     def _attach(self) -> None:
         cluster = self._cluster
         config = NodeConfig(
@@ -384,16 +313,19 @@ class JoinedCluster(LoopThread):
             replicated=not self._reach.is_embedded,
         )
         watch_ns = 0 if self._reach.is_embedded else WATCH_NS  # the server of the embedded store tells of members
-        self._machine = SessionCore(
-            self._nonce, config, self.name, self.kept, watch_ns=watch_ns, proposal=cluster.proposal
+        self._begin(
+            SessionCore(self._nonce, config, self.name, self.kept, watch_ns=watch_ns, proposal=cluster.proposal)
         )
-        self._step(Started(self.members))
 
-    def _on_opened(self, effect: SessionOpened) -> None:
-        self.session, self.name = effect.session, effect.name
-        self.next_task, self.tasks = effect.next_task, sorted(effect.tasks)
+    def _call_store(self, effect: CallStore, now_ns: int, answers: list[SessionEvent]) -> None:
+        self._store.send(effect)
+
+    def _send(self, node: NodeId, message: Any) -> None:
+        self._nodes.send(node, self._store.dress(node, message))
+
+    def _on_opened(self) -> None:
         self._why = ""
-        if not effect.tasks:
+        if not self.tasks:
             self._tell_early()
         self._nodes.introduce(Here(self.session, self._runs, self._decisions))
         self._attached.set_result(None)
@@ -419,6 +351,10 @@ class JoinedCluster(LoopThread):
             self._break(UnavailableError(f"the store has refused session {self.name!r}", retry=False))
             return
         self.loop.call_later(ATTACH_AGAIN_S, self._attach)
+
+    def _on_closed(self) -> None:
+        if not self._closed.done():
+            self._closed.set_result(None)
 
     # -- what the client says ------------------------------------------------------------------------------------------
 
@@ -457,11 +393,6 @@ class JoinedCluster(LoopThread):
         if events:
             self._step(*events)
 
-    def _cancel(self, tasks: tuple[int, ...]) -> None:
-        while self.new_tasks and self.members:
-            self._take_in()
-        self._step(TasksCancelled(tasks))
-
     def _cancel_waiting(self, tasks: tuple[int, ...]) -> None:
         """Ask all nodes which tasks run there, and cancel the others."""
 
@@ -489,8 +420,7 @@ class JoinedCluster(LoopThread):
 
     def _use_strategy(self, text: str) -> None:
         self._store.send(NewStrategy(text))
-        for node in self.members.nodes:
-            self._nodes.send(node, NewStrategy(text))
+        super()._use_strategy(text)
 
     # -- what the store says -------------------------------------------------------------------------------------------
 
@@ -547,6 +477,9 @@ class JoinedCluster(LoopThread):
             self._store.send(AskEnds([one.task for one in dim]))
             outcomes = [one for one in outcomes if one.task not in self._dim]
         self._tell(outcomes)
+
+    def _on_done(self, effect: TasksDone) -> None:
+        raise InternalError("the store of a cluster of processes tells ends one by one")
 
     def _tell(self, outcomes: Sequence[Outcome]) -> None:
         if self._early is not None:
