@@ -32,7 +32,9 @@ class Fresh(Word, frozen=True):
 
 
 class Count(Word, frozen=True):
-    """A question to a node, answered by Counted."""
+    """A question to a node, answered by Counted with the same number: an answer that comes late is for no other."""
+
+    number: int = 0
 
 
 class Depart(Word, frozen=True):
@@ -60,6 +62,7 @@ class Counted(Word, frozen=True):
 
     counters: Counters
     started: list[int]
+    number: int = 0
 
 
 class Sealed(Word, frozen=True):

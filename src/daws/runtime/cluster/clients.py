@@ -21,13 +21,13 @@ class ClientLinks:
     def __init__(
         self,
         happened: Callable[[list[EventType]], None],
-        counted: Callable[[], Counted],
+        counted: Callable[[int], Counted],
         depart: Callable[[float], None],
         notes_changed: Callable[[], None],
         learn_stamps: Callable[[tuple[Ready, ...], tuple[tuple[int, bytes], ...]], None],
     ) -> None:
-        """`happened` takes messages for the node, `counted` answers a question, `depart` has the node leave within so
-        many seconds. `notes_changed` is called when clients want other notes than before. `learn_stamps` takes the
+        """`happened` takes messages for the node, `counted` answers a question with its number, `depart` has the node
+        leave within so many seconds. `notes_changed` is called when clients want other notes than before. `learn_stamps` takes the
         stamps of new tasks where the store is reached directly."""
         self._happened = happened
         self._counted = counted
@@ -101,7 +101,7 @@ class ClientLinks:
                 if events:  # the answer counts what came before the question
                     self._happened(events)
                     events = []
-                link.send(self._counted())
+                link.send(self._counted(word.number))
             else:
                 events.append(word)
         if events:

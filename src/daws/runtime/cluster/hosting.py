@@ -324,8 +324,8 @@ class Incarnation:
         crew = self._host._crew
         self.engine.take_notes(crew.tells_runs or bool(runs), crew.explains or bool(decisions))
 
-    def _counted(self) -> Counted:
-        return Counted(self.engine.counters(), [*self.engine.started()])
+    def _counted(self, number: int) -> Counted:
+        return Counted(self.engine.counters(), [*self.engine.started()], number)
 
     def _learn_stamps(self, tasks: Sequence[Ready], stamps: Sequence[tuple[int, bytes]]) -> None:
         self._host._store.learn_stamps(self.node, tasks, stamps)

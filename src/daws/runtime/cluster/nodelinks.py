@@ -11,7 +11,7 @@ from daws.model.task import NodeId
 from daws.net.links import Links
 from daws.runtime.cluster.questions import Questions
 from daws.runtime.cluster.reach import Reach
-from daws.wire.session import TO_CLIENT, Count, Counted, Here, ToClient
+from daws.wire.session import TO_CLIENT, Counted, Here, ToClient
 
 AGAIN_S = 0.5
 """A node whose link was lost is told after so long whose client this is."""
@@ -68,7 +68,7 @@ class NodeLinks:
 
     def ask(self, asked: "Future[list[Counted]]") -> None:
         """Ask all nodes what they have done, and which tasks their workers have."""
-        self._questions.ask(self.members.nodes, Count(), asked)
+        self._questions.ask(self.members.nodes, asked)
 
     def fail(self, error: BaseException) -> None:
         """No question will be answered any more."""

@@ -3,69 +3,59 @@
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from itertools import count
 from typing import Any
 
 from daws.model.task import NodeId
-from daws.wire.session import Counted
+from daws.wire.session import Count, Counted
 
 COUNT_S = 5.0
 
 
-class Question:
-    """A question, the nodes that have yet to answer it, and what the others have said."""
-
-    def __init__(self, nodes: Iterable[NodeId], asked: "Future[list[Counted]]") -> None:
-        self.left = set(nodes)
-        self.asked = asked
-        self.counts: list[Counted] = []
-
-    def end(self) -> None:
-        self.left.clear()
-        if not self.asked.done():
-            self.asked.set_result(self.counts)
-
-
 class Questions:
-    """The questions that have not been answered by all nodes. Each node answers in the order in which it was asked."""
+    """The questions that have not been answered by all nodes, by number: the future, the nodes that have yet to answer,
+    and what the others have said."""
 
     def __init__(self, loop: AbstractEventLoop, send: Callable[[NodeId, Any], None]) -> None:
         self._loop = loop
         self._send = send
-        self._open: list[Question] = []
+        self._numbers = count(1)
+        self._open: dict[int, tuple[Future[list[Counted]], set[NodeId], list[Counted]]] = {}
 
-    def ask(self, nodes: Iterable[NodeId], word: Any, asked: "Future[list[Counted]]") -> None:
-        question = Question(nodes, asked)
-        self._open.append(question)
-        for node in question.left:
-            self._send(node, word)
-        self._loop.call_later(COUNT_S, self._end, question)
-        self._forget()
+    def ask(self, nodes: Iterable[NodeId], asked: "Future[list[Counted]]") -> None:
+        number = next(self._numbers)
+        self._open[number] = asked, {*nodes}, []
+        for node in self._open[number][1]:
+            self._send(node, Count(number))
+        self._loop.call_later(COUNT_S, self._end, number)
+        self._look(number)
 
     def answered(self, node: NodeId, counted: Counted) -> None:
-        for question in self._open:
-            if node in question.left:
-                question.counts.append(counted)
-                question.left.discard(node)
-                break
-        self._forget()
+        _, left, counts = self._open.get(counted.number, (None, (), []))
+        if node in left:
+            counts.append(counted)
+            self._leave_out(node, counted.number)
 
     def without(self, node: NodeId) -> None:
         """A node is gone and will not answer."""
-        for question in self._open:
-            question.left.discard(node)
-        self._forget()
+        for number in [*self._open]:
+            self._leave_out(node, number)
 
     def fail(self, error: BaseException) -> None:
-        failed, self._open = self._open, []
-        for question in failed:
-            if not question.asked.done():
-                question.asked.set_exception(error)
+        while self._open:
+            asked, _, _ = self._open.popitem()[1]
+            if not asked.done():
+                asked.set_exception(error)
 
-    def _end(self, question: Question) -> None:
-        question.end()
-        self._forget()
+    def _leave_out(self, node: NodeId, number: int) -> None:
+        self._open[number][1].discard(node)
+        self._look(number)
 
-    def _forget(self) -> None:
-        for question in [one for one in self._open if not one.left]:
-            question.end()
-        self._open = [one for one in self._open if one.left]
+    def _look(self, number: int) -> None:
+        if not self._open[number][1]:
+            self._end(number)
+
+    def _end(self, number: int) -> None:
+        asked, _, counts = self._open.pop(number, (None, (), []))
+        if asked is not None and not asked.done():
+            asked.set_result(counts)

@@ -168,11 +168,11 @@ MUTANTS = (
     ),
     Mutant(
         "a node that is gone is waited for", 9, QUESTIONS,
-        "            question.left.discard(node)\n        self._forget()\n\n    def fail",
-        "            pass\n        self._forget()\n\n    def fail",
+        "            self._leave_out(node, number)\n", "            pass\n",
     ),
     Mutant(
-        "an answer counts for all questions", 9, QUESTIONS, "                break\n", "",
+        "an answer that comes late is one to the next question", 9, QUESTIONS,
+        "self._open.get(counted.number, ", "self._open.get(max(self._open, default=0), ",
     ),
     Mutant(
         "calls that a lost link had are not repeated", 11, JOINED,

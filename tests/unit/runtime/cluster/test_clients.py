@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from msgspec import msgpack
+from msgspec import msgpack, structs
 
 from daws.core.events import NewStrategy
 from daws.model.session import SESSION_BITS
@@ -61,9 +61,9 @@ class Node:
             lambda tasks, stamps: self.stamps.append((tasks, stamps)),
         )
 
-    def count(self) -> Counted:
+    def count(self, number: int) -> Counted:
         self.happened.append("counted")
-        return COUNTED
+        return structs.replace(COUNTED, number=number)
 
     def change(self) -> None:
         self.changes += 1
@@ -112,8 +112,8 @@ def test_stamps_of_new_tasks_are_learnt_before_the_node_hears_of_them(node: Node
 def test_a_count_has_what_came_before_the_question(node: Node):
     one = node.client(1)
     before, after = Submission(-1, 5, (SEVEN,)), Submission(-1, 6, (SEVEN,))
-    one.says(before, Count(), after)
-    assert node.happened == [[before], "counted", [after]] and one.heard == [COUNTED]
+    one.says(before, Count(3), after)
+    assert node.happened == [[before], "counted", [after]] and one.heard == [structs.replace(COUNTED, number=3)]
 
 
 def test_a_node_is_told_to_leave(node: Node):

@@ -621,7 +621,7 @@ def test_a_cancel_is_ordered_of_one_node_after_the_other_until_one_has_it(client
 
 
 def counted(node: int, *started: int) -> Counted:
-    return Counted(Counters(node, 1, 2, 3, 4), [*started])
+    return Counted(Counters(node, 1, 2, 3, 4), [*started], 1)
 
 
 def test_a_cancel_of_waiting_tasks_spares_those_that_run(client: Client):
@@ -630,7 +630,7 @@ def test_a_cancel_of_waiting_tasks_spares_those_that_run(client: Client):
     client.joined.wake()
     client.answer()
     client.joined.cancel((BASE, BASE + 1, BASE + 2), running=False)
-    assert sorted(client.told(Count)) == [(4, Count()), (5, Count())] and not client.told(CancelOrder)
+    assert sorted(client.told(Count)) == [(4, Count(1)), (5, Count(1))] and not client.told(CancelOrder)
     client.links.received(4, [counted(4, BASE)])
     client.links.received(5, [counted(5, BASE + 2)])
     ((_, order),) = client.told(CancelOrder)
@@ -643,7 +643,7 @@ def test_a_strategy_is_told_to_the_store_and_then_to_nodes_before_they_count(cli
     client.joined._count(asked)
     assert client.asked(NewStrategy) == [NewStrategy("flds")]
     to_four = [message for node, message in client.links.sent if node == 4 and isinstance(message, NewStrategy | Count)]
-    assert to_four == [NewStrategy("flds"), Count()]
+    assert to_four == [NewStrategy("flds"), Count(1)]
     client.links.received(4, [counted(4)])
     client.joined.on_store([NowMembers(Members(4, MEMBERS.infos[:1]))])
     assert asked.result(0) == [counted(4)], "a node that is gone is not waited for"

@@ -23,11 +23,11 @@ class Asking:
 
     def ask(self, *nodes: int) -> "Future[list[Counted]]":
         asked: Future[list[Counted]] = Future()
-        self.questions.ask(nodes, Count(), asked)
+        self.questions.ask(nodes, asked)
         return asked
 
-    def answer(self, node: int, done: int = 1) -> Counted:
-        counted = Counted(Counters(node, done, 0, 0, 0), [])
+    def answer(self, node: int, number: int = 1) -> Counted:
+        counted = Counted(Counters(node, number, 0, 0, 0), [], number)
         self.questions.answered(node, counted)
         return counted
 
@@ -39,7 +39,7 @@ def asking() -> Asking:
 
 def test_a_question_is_answered_when_all_nodes_have(asking: Asking):
     asked = asking.ask(4, 5)
-    assert sorted(asking.sent) == [(4, Count()), (5, Count())]
+    assert sorted(asking.sent) == [(4, Count(1)), (5, Count(1))]
     one = asking.answer(4)
     asking.answer(4, 99)  # to no question
     assert not asked.done()
@@ -55,7 +55,7 @@ def test_nodes_that_are_silent_or_gone_are_left_out(asking: Asking):
     first = asking.ask(4, 5, 6)
     second = asking.ask(4, 5)
     asking.questions.without(6)
-    counts = [asking.answer(4), asking.answer(4)]
+    counts = [asking.answer(4), asking.answer(4, 2)]
     assert not first.done() and not second.done()
     asking.timers[0]()
     assert first.result(0) == counts[:1], "5 was silent for too long"
@@ -65,11 +65,24 @@ def test_nodes_that_are_silent_or_gone_are_left_out(asking: Asking):
         timer()  # nothing is left to be ended
 
 
-def test_each_node_answers_in_the_order_in_which_it_was_asked(asking: Asking):
+def test_an_answer_is_for_the_question_with_its_number(asking: Asking):
     first, second = asking.ask(4, 5), asking.ask(4, 5)
-    early = [asking.answer(5, 1), asking.answer(5, 2)]
-    late = [asking.answer(4, 3), asking.answer(4, 4)]
-    assert first.result(0) == [early[0], late[0]] and second.result(0) == [early[1], late[1]]
+    early, late = asking.answer(5, 2), asking.answer(5, 1)
+    other = asking.answer(4, 1)
+    assert first.result(0) == [late, other] and not second.done()
+    last = asking.answer(4, 2)
+    assert second.result(0) == [early, last]
+
+
+def test_an_answer_that_comes_late_is_not_taken_for_one_to_the_next_question(asking: Asking):
+    first = asking.ask(4)
+    asking.timers[0]()
+    assert first.result(0) == []
+    second = asking.ask(4)
+    asking.answer(4, 1)
+    assert not second.done()
+    asking.answer(4, 2)
+    assert [one.number for one in second.result(0)] == [2]
 
 
 def test_who_waits_hears_that_no_answer_will_come(asking: Asking):
