@@ -10,7 +10,7 @@ from daws.core.effects import CallStore
 from daws.core.events import EventType
 from daws.data.codec import Packed
 from daws.model.cluster import Members
-from daws.model.task import Input, NodeId, Ready, Transfer
+from daws.model.task import Input, NodeId, Transfer
 from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
 from daws.wire.notes import FactType, News
@@ -155,12 +155,8 @@ class StoreLink(Protocol):
         """The message to send to a node in the place of this one: what it should know of the store besides."""
         ...
 
-    def learn_ends(self, node: NodeId, word: Any) -> None:
-        """Take what a node knows of the store besides ends of tasks (`Sealed`)."""
-        ...
-
-    def learn_stamps(self, node: NodeId, tasks: Sequence[Ready], stamps: Sequence[tuple[int, bytes]]) -> None:
-        """Take what a client knows of the store besides new tasks (`Fresh`)."""
+    def learn(self, node: NodeId, word: Any) -> None:
+        """Take what a node knows of the store besides ends of tasks (`Sealed`), or a client besides new tasks (`Fresh`)."""
         ...
 
     async def close(self) -> None:

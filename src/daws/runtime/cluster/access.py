@@ -4,17 +4,17 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from daws.model.errors import DawsError, UnavailableError
-from daws.model.task import NodeId, Ready
+from daws.model.task import NodeId
 from daws.net.link import Link
 from daws.runtime.cluster.reach import Reach, close_links
 from daws.runtime.ports import StoreLink, StorePeer
 from daws.wire.cluster import FROM_STORE
-from daws.wire.session import Sealed
+from daws.wire.session import Fresh, Sealed
 
 DIAL_AGAIN_S = 0.1
 DIAL_AGAIN_S_MAX = 2.0
@@ -30,11 +30,8 @@ class ServerLink:
     def dress(self, node: NodeId, message: Any) -> Any:
         return message
 
-    def learn_ends(self, node: NodeId, word: Sealed) -> None:
+    def learn(self, node: NodeId, word: Sealed | Fresh) -> None:
         """Nothing: the server of the store caches no cells."""
-
-    def learn_stamps(self, node: NodeId, tasks: Sequence[Ready], stamps: Sequence[tuple[int, bytes]]) -> None:
-        """Nothing, for the same reason."""
 
     async def close(self) -> None:
         await close_links(self._link)
@@ -73,13 +70,9 @@ class StoreConnection:
         """The message to send to a node in the place of this one (see `StoreLink`)."""
         return message if self.link is None else self.link.dress(node, message)
 
-    def learn_ends(self, node: NodeId, word: Sealed) -> None:
+    def learn(self, node: NodeId, word: Sealed | Fresh) -> None:
         if self.link is not None:
-            self.link.learn_ends(node, word)
-
-    def learn_stamps(self, node: NodeId, tasks: Sequence[Ready], stamps: Sequence[tuple[int, bytes]]) -> None:
-        if self.link is not None:
-            self.link.learn_stamps(node, tasks, stamps)
+            self.link.learn(node, word)
 
     async def stay(self) -> None:
         """Connect, and connect again when the connection is lost, for ever."""

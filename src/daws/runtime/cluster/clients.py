@@ -9,7 +9,6 @@ from typing import Any
 
 from daws.core.events import EventType
 from daws.model.session import session_of
-from daws.model.task import Ready
 from daws.net.link import Link
 from daws.wire.messages import CancelOrder, CancelTaken, NewTasks, Submission, SubmissionTaken
 from daws.wire.session import TO_NODE, Count, Counted, Depart, Fresh, Here, TaskPrinted, ToNode
@@ -24,16 +23,16 @@ class ClientLinks:
         counted: Callable[[int], Counted],
         depart: Callable[[float], None],
         notes_changed: Callable[[], None],
-        learn_stamps: Callable[[tuple[Ready, ...], tuple[tuple[int, bytes], ...]], None],
+        learn: Callable[[Fresh], None],
     ) -> None:
         """`happened` takes messages for the node, `counted` answers a question with its number, `depart` has the node
-        leave within so many seconds. `notes_changed` is called when clients want other notes than before. `learn_stamps` takes the
-        stamps of new tasks where the store is reached directly."""
+        leave within so many seconds. `notes_changed` is called when clients want other notes than before. `learn` takes
+        new tasks with the stamps of their cells, where the store is reached directly."""
         self._happened = happened
         self._counted = counted
         self._depart = depart
         self._notes_changed = notes_changed
-        self._learn_stamps = learn_stamps
+        self._learn = learn
         self._links: set[Link[Any]] = set()
         self._of_session: dict[int, Link[Any]] = {}
         self._wishes: dict[int, Here] = {}  # of clients that want notes, by session
@@ -91,7 +90,7 @@ class ClientLinks:
                 self._wish(word)
                 continue
             if isinstance(word, Fresh):
-                self._learn_stamps(word.submission.tasks, word.stamps)
+                self._learn(word)
                 word = word.submission
             if isinstance(word, Submission | NewTasks | CancelOrder):
                 self._senders[word.batch] = link

@@ -9,7 +9,8 @@ import logging
 import signal
 import time
 from asyncio import AbstractEventLoop, Future
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,7 +24,7 @@ from daws.logs import set_place
 from daws.model.cluster import Members
 from daws.model.errors import UnavailableError
 from daws.model.session import owner_of, session_of
-from daws.model.task import FROM_OUTSIDE, NO_TASK, NOBODY, NodeId, Ready
+from daws.model.task import FROM_OUTSIDE, NO_TASK, NOBODY, NodeId
 from daws.net.link import Link
 from daws.runtime.cluster.access import StoreConnection
 from daws.runtime.cluster.clients import ClientLinks
@@ -256,7 +257,8 @@ class Incarnation:
         self._host = host
         self._enrolled = enrolled
         self._closing: list[Callable[[], None]] = []
-        self.clients = ClientLinks(host.happened, self._counted, host.leave, self.take_notes, self._learn_stamps)
+        learn = partial(host._store.learn, self.node)
+        self.clients = ClientLinks(host.happened, self._counted, host.leave, self.take_notes, learn)
         self.notes = SessionNotes(self.clients.wishes, self.clients.send)
 
     async def open(self) -> None:
@@ -326,9 +328,6 @@ class Incarnation:
 
     def _counted(self, number: int) -> Counted:
         return Counted(self.engine.counters(), [*self.engine.started()], number)
-
-    def _learn_stamps(self, tasks: Sequence[Ready], stamps: Sequence[tuple[int, bytes]]) -> None:
-        self._host._store.learn_stamps(self.node, tasks, stamps)
 
     def tell(self, node: NodeId, message: MessageType) -> None:
         events: list[EventType] = []

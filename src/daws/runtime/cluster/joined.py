@@ -505,7 +505,7 @@ class JoinedCluster(SessionDriver):
             if isinstance(word, Ends):
                 events.append(EndsHeard(word.outcomes))
             elif isinstance(word, Sealed):
-                self._store.learn_ends(node, word)
+                self._store.learn(node, word)
                 events.append(EndsHeard(word.outcomes))
             elif isinstance(word, SubmissionTaken | CancelTaken):
                 events.append(word)

@@ -164,7 +164,7 @@ MUTANTS = (
     ),
     Mutant(
         "stamps come after their tasks", 1, CLIENTS,
-        "                self._learn_stamps(word.submission.tasks, word.stamps)\n", "",
+        "                self._learn(word)\n", "",
     ),
     Mutant(
         "a node that is gone is waited for", 9, QUESTIONS,

@@ -58,7 +58,7 @@ class Node:
             self.count,
             self.departs.append,
             self.change,
-            lambda tasks, stamps: self.stamps.append((tasks, stamps)),
+            self.stamps.append,
         )
 
     def count(self, number: int) -> Counted:
@@ -105,7 +105,7 @@ def test_stamps_of_new_tasks_are_learnt_before_the_node_hears_of_them(node: Node
     one = node.client(1)
     submission = Submission(-1, 5, (SEVEN,))
     one.says(Fresh(submission, ((7, b"stamp"),)))
-    assert node.stamps == [((SEVEN,), ((7, b"stamp"),))] and node.happened == [[submission]]
+    assert node.stamps == [Fresh(submission, ((7, b"stamp"),))] and node.happened == [[submission]]
     assert node.links.acknowledge(SubmissionTaken(4, 5)) and one.heard
 
 

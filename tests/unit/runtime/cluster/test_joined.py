@@ -142,7 +142,7 @@ class Client:
         self.dressed.append((node, message))
         return message
 
-    def learn_ends(self, node: int, word: Any) -> None:
+    def learn(self, node: int, word: Any) -> None:
         self.sealed.append((node, word))
 
     async def close(self) -> None:

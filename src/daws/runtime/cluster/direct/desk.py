@@ -7,7 +7,7 @@ from typing import Any
 
 from daws.core.effects import CallStore
 from daws.model.errors import DawsError
-from daws.model.task import NOBODY, NodeId, Ready
+from daws.model.task import NOBODY, NodeId
 from daws.runtime.cluster.direct.calls import DirectCalls
 from daws.runtime.cluster.front import StoreFront
 from daws.runtime.cluster.reach import Reach, close_links
@@ -77,12 +77,12 @@ class Desk(StoreFront):
             return Fresh(message, stamps_of(self.store.cache_of, message.tasks, node))
         return message
 
-    def learn_ends(self, node: NodeId, word: Sealed) -> None:
+    def learn(self, node: NodeId, word: Sealed | Fresh) -> None:
+        if isinstance(word, Fresh):
+            learn_stamps(self.store.cache_of, word.submission.tasks, node, word.stamps)
+            return
         for one in word.outcomes:
             learn_end(self.store.cache_of(one.task), one.task, node, one.outputs, word.seal)
-
-    def learn_stamps(self, node: NodeId, tasks: Sequence[Ready], stamps: Sequence[tuple[int, bytes]]) -> None:
-        learn_stamps(self.store.cache_of, tasks, node, tuple(stamps))
 
     async def close(self) -> None:
         self._is_closed = self.calls.is_closed = True
