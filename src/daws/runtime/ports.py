@@ -156,7 +156,7 @@ class StoreLink(Protocol):
         ...
 
     def learn(self, node: NodeId, word: Any) -> None:
-        """Take what a node knows of the store besides ends of tasks (`Sealed`), or a client besides new tasks (`Fresh`)."""
+        """Take what a node says of the store (`Sealed`), or a client beside its new tasks (`Fresh`)."""
         ...
 
     async def close(self) -> None:
