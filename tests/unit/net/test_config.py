@@ -39,7 +39,7 @@ def test_what_is_written_is_read(config: ClusterConfig, tmp_path: Path):
         ("port = 1", "missing required field `name`"),
         ("name = 'x y'", "name 'x y': expected up to 64 letters"),
         ("name = ''", "name '': expected"),
-        ("name = 'x'\nprotocol = 99", "speaks protocol 99, this daws 7"),
+        ("name = 'x'\nprotocol = 99", "speaks protocol 99, this daws 8"),
         ("name = 'x'\nstore = 'mysql://h'", "store 'mysql://h': expected 'embedded' or a URL of redis://"),
         ("name = 'x'\nstore = \"redis://a\\nb\"", "expected 'embedded'"),
         ("name = 'x'\nstore = 'redis://u:pw@h:99999/1'", r"store 'redis://u:\*\*\*@h:99999/1': a port is a number"),
