@@ -5,7 +5,8 @@ Futures are dropped as soon as all who read them are submitted, so that objects 
 
 import time
 from collections.abc import Callable
-from threading import Event, Lock
+from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class GraphSubmission:
         self._ranks = ranks_of(graph, cluster.strategy.order, cluster.workers)
         self._futures: dict[int, Future[Any]] = {}  # by object
         self._readers: list[int] = np.bincount(graph.inputs, minlength=graph.object_count).tolist()
-        self._over = Event()
+        self._over: SimpleQueue[None] = SimpleQueue()  # Ctrl-C in the wait of an Event can become a RuntimeError
         self._count_before = 0
         self._submitted = 0
         self._told = 0  # how many have ended, in whatever way
@@ -143,11 +144,11 @@ class GraphSubmission:
 
     def _stop(self) -> None:
         """Let no further task begin, after the first failure."""
-        self._over.set()
+        self._over.put(None)
 
     def _look_whether_over(self) -> None:
         if self._is_submitted and self._told == self._submitted:
-            self._over.set()
+            self._over.put(None)
 
     def result(self) -> Graph:
         """The graph as it was carried out; the same, unless tasks had a will of their own."""
@@ -156,12 +157,19 @@ class GraphSubmission:
     def wait(self, tick: Callable[[], None]) -> None:
         """Wait until all tasks have ended, or one has failed and no others are to be waited for; `tick` is called now
         and then."""
-        while not self._over.wait(PERIOD_S):
+        while self._is_under_way():
             tick()
         # What a node in another process tells of its last runs may come a moment after the end of their tasks.
         until_s = time.monotonic() + NEWS_S
         while not self.errors and self._untold() and time.monotonic() < until_s:
             time.sleep(PERIOD_S / 100)
+
+    def _is_under_way(self) -> bool:
+        try:
+            self._over.get(timeout=PERIOD_S)
+        except Empty:
+            return True
+        return False
 
     def _untold(self) -> bool:
         return self.timeline.count - self._count_before < self.graph.task_count
