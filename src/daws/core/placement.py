@@ -84,12 +84,12 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     queues.note_waiting(core.now_ns)
     unlabelled = shared.labelled is None  # else those that came before and have a context would have to wait
     neutral = takes_plain and unlabelled and plain_is_neutral(core)
-    light = neutral and core.tuning.threshold > 0 and _small_is_neutral(core)
+    light = core.tuning.threshold > 0
     plain: list[Ready] = []
     for ready in tasks:
         spec = ready.spec
         is_plain = neutral and not (ready.mode or spec.priority or spec.rank) and spec.needs is None
-        if is_plain and (not ready.inputs or (light and are_small(ready.inputs))):
+        if is_plain and (not ready.inputs or (light and _small_is_neutral(core) and are_small(ready.inputs))):
             plain.append(ready)
             continue
         if ready.mode:

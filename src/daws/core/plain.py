@@ -119,6 +119,9 @@ def _send_ahead(core: NodeCore) -> None:
         if not (core.config.starts_together and (shared.alike is not None or _are_alike(tasks))):
             core.out.extend(map(StartRun, numbers, dealt, tasks))
             continue
+        if dealt.count(dealt[0]) == len(dealt):
+            core.out.append(StartRuns([*numbers], dealt[0], tasks))
+            continue
         for slot in dict.fromkeys(dealt):
             mine = [one == slot for one in dealt]
             core.out.append(StartRuns([*compress(numbers, mine)], slot, [*compress(tasks, mine)]))
@@ -185,8 +188,7 @@ def _end_plain(core: NodeCore, event: RunsDone, first: int) -> int:
         return 0
     last = first + most
     tasks, readies = event.tasks[first:last], []
-    for task, number in zip(tasks, event.runs[first:last], strict=True):
-        run = running.get(task)
+    for run, number in zip(map(running.get, tasks), event.runs[first:last], strict=True):
         if run is None or run.number != number or run.slot != slot or run.spawned or run.suspended:
             break
         ready = run.ready
@@ -210,14 +212,13 @@ def _end_plain(core: NodeCore, event: RunsDone, first: int) -> int:
     else:
         for kind, duration_ns in zip(kinds, durations_ns, strict=True):
             learn_length(core, kind, duration_ns)
-    _commit(core, readies, specs, event.values[first:last])
+    _commit(core, tasks, readies, specs, event.values[first:last])
     return count
 
 
-def _commit(core: NodeCore, readies: list[Ready], specs: list[TaskSpec], values: list[bytes]) -> None:
+def _commit(core: NodeCore, tasks: list[int], readies: list[Ready], specs: list[TaskSpec], values: list[bytes]) -> None:
     """Ask the store to commit runs that have made one small object each."""
     here = core.here or core.only_here()
-    tasks = [spec.id for spec in specs]
     objects = [spec.outputs[0] for spec in specs]
     attempts = [ready.attempt for ready in readies]
     if core.config.small_finishes and objects == tasks and all(values):
