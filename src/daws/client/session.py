@@ -36,7 +36,7 @@ from daws.runtime.outcomes import NODE
 from daws.runtime.ports import ClusterPort, PlainTask
 from daws.runtime.thread import ThreadCluster
 from daws.strategy.decisions import Assign, Newcomer, Strategy
-from daws.wire.children import Crew
+from daws.wire.crew import Crew
 from daws.wire.ends import Outcome
 from daws.wire.store import Submit
 from daws.wire.worker import INPUTS_ALONE
@@ -152,41 +152,26 @@ class Session(SessionListener):
         """Modules may have changed: look at all functions again."""
         self.functions.settled.clear()
 
-    def submit_number(
-        self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
-    ) -> Future[Any]:
-        """Submit a task with one output, of a function that has been sent."""
-        if options is USUAL:
-            return self.submit(None, args, kwargs, number)
-        if isinstance(number, CarriedNumber):
-            args, number = (number.function, *args), int(number)
-        plain = b"" if kwargs or not args else dumps_plain(args)
-        payload, above = (plain, ()) if plain else self._arguments(args, kwargs)
-        return self._submit_one(number, payload, above, options)
-
-    def submit(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], number: int | None = None
-    ) -> Future[Any]:
-        """Submit a task with one output and without options, of a function or of the `number` of one that has been
-        sent. Most tasks have no futures and no large values among their arguments, and take the short way."""
+    def submit(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Future[Any]:
+        """Submit a task with one output and without options. Most tasks have no futures and no large values among their
+        arguments, and take the short way."""
+        number = self._settled.get(function) if function.__class__ is FunctionType else None
         if number is None:
-            number = self._settled.get(function) if function.__class__ is FunctionType else None
-            if number is None:
-                if getattr(type(function), "_is_task", False):
-                    return self.start_task(function._sent_function(), args, kwargs, function._checked)  # type: ignore[no-any-return]
-                number = self._checked_number(function)
-        if number.__class__ is CarriedNumber:
-            args, number = (number.function, *args), int(number)
-        payload: bytes = INPUTS_ALONE
-        above: Iterable[Future[Any]] = ()
-        if kwargs:
-            if function is not None and not OPTION_NAMES.isdisjoint(kwargs):
-                check_arguments(function, kwargs, NAMES)
-            payload, above = self._arguments(args, kwargs)
-        elif args and not (payload := dumps_plain(args)):
-            payload, above = self._arguments(args, kwargs)
-        if above or not self._is_alone or len(payload) >= COUNTED_BYTES_MIN:
-            return self._submit_one(number, payload, above, USUAL)
+            if getattr(type(function), "_is_task", False):
+                return self.start_task(function._sent_function(), args, kwargs, function._checked)  # type: ignore[no-any-return]
+            number = self._checked_number(function)
+        if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
+            check_arguments(function, kwargs, NAMES)
+        if not self._is_alone or number.__class__ is CarriedNumber:
+            return self.submit_number(number, args, kwargs)
+        payload = INPUTS_ALONE
+        if args or kwargs:
+            payload = b"" if kwargs else dumps_plain(args)
+            above: Iterable[Future[Any]] = ()
+            if not payload:
+                payload, above = self._arguments(args, kwargs)
+            if above or len(payload) >= COUNTED_BYTES_MIN:
+                return self._submit_one(number, payload, above, USUAL)
         task = self._next_task()
         future: Future[Any] = Future(self, task, task)
         new = PlainTask(task, number, payload)  # before the future is known (see `_submit`)
@@ -198,6 +183,16 @@ class Session(SessionListener):
         if not engine.awake:
             engine.wake()
         return future
+
+    def submit_number(
+        self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
+    ) -> Future[Any]:
+        """Submit a task with one output, of a function that has been sent."""
+        if isinstance(number, CarriedNumber):
+            args, number = (number.function, *args), int(number)
+        plain = b"" if kwargs or not args else dumps_plain(args)
+        payload, above = (plain, ()) if plain else self._arguments(args, kwargs)
+        return self._submit_one(number, payload, above, options)
 
     def _submit_one(self, number: int, payload: bytes, above: Iterable[Future[Any]], options: Options) -> Future[Any]:
         task = self._next_task()
@@ -213,6 +208,8 @@ class Session(SessionListener):
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
     ) -> Any:
         """A task with options: one future, or as many as it has outputs, as a tuple."""
+        if options is USUAL:
+            return self.submit(function, args, kwargs)
         self.check(options)
         number = self._settled.get(function) if function.__class__ is FunctionType else None
         if number is None or not self._is_alone:
