@@ -7,7 +7,6 @@ under its object id or, when it is small, inside messages. Files at URLs are in 
 
 import io
 import os
-import shutil
 import weakref
 from contextlib import suppress
 from hashlib import blake2b
@@ -123,6 +122,8 @@ class _Brought:
 
     def path(self, name: str) -> str:
         if not self._named:
+            import shutil  # it brings much along, which other programs need not wait for
+
             folder = f"{self.scratch}/named-{os.getpid()}-{next(_numbers)}"
             os.mkdir(folder, 0o700)
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
@@ -347,11 +348,13 @@ class File:
 
             with self.source.open() as opened:
                 return upload(opened, text)
+        from shutil import copyfileobj
+
         goal = Path(text, os.path.basename(self.name)) if os.path.isdir(text) else Path(text)
         partial = goal.with_name(f".daws-{os.getpid()}-{next(_numbers)}")
         try:
             with self.source.open() as opened, open(partial, "xb", opener=self._opener) as copy:
-                shutil.copyfileobj(opened, copy, 1 << 20)
+                copyfileobj(opened, copy, 1 << 20)
             os.replace(partial, goal)
         except OSError as error:
             raise UnavailableError(f"cannot copy {self.name} to {goal}: {error.strerror}", retry=False) from error

@@ -3,7 +3,6 @@
 `place.t=0.5` sets the parameter `t` of one answer alone; `t=0.5` sets that of every answer that has one.
 """
 
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from daws.model.errors import StrategyError
@@ -111,6 +110,8 @@ def _check_keys(given: dict[str, str], chosen: dict[str, type]) -> None:
     of_one = [f"{decision}.{parameter.key}" for decision, cls in chosen.items() for parameter in parameters_of(cls)]
     for key in given:
         if key not in known and key not in of_one:
+            from difflib import get_close_matches
+
             close = get_close_matches(key, of_one if "." in key else [*DECISIONS, *known], 1)
             hint = f" (did you mean {close[0]}?)" if close else ""
             raise StrategyError(
