@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         from daws.runtime.cluster.hosting import run_node
         from daws.runtime.cluster.reach import Reach
         from daws.runtime.cluster.storing import StoreStarter
-        from daws.wire.children import Crew
+        from daws.wire.crew import Crew
         from daws.workers.sharedstreams import share_streams
 
     workers = default_workers() if arguments.executors is None else arguments.executors

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from daws.data.janitor import Janitor
     from daws.runs.timeline import Timeline
     from daws.strategy.decisions import Strategy
-    from daws.wire.session import Counters
+    from daws.wire.notes import Counters
 
 T = TypeVar("T")
 NODES_MAX = 64
@@ -156,7 +156,7 @@ class Cluster(Lifetime, ClusterMethods):
             from daws.client.session import Session
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
-            from daws.wire.children import Crew
+            from daws.wire.crew import Crew
             from daws.workers.managers import with_key
 
             self.strategy = strategy_of(strategy)

@@ -29,7 +29,7 @@ from daws.runs.timeline import Timeline
 from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.strategy import parse_strategy
-from daws.wire.children import Crew
+from daws.wire.crew import Crew
 
 NAME_LENGTH_MAX = 100
 FETCHED_BYTES = 1 << 26

@@ -8,8 +8,8 @@ from daws.wire.calls import CallFine as CallFine
 from daws.wire.calls import CallsSafe as CallsSafe
 from daws.wire.calls import StoreAnswered as StoreAnswered
 from daws.wire.calls import StoreChanged as StoreChanged
-from daws.wire.cluster import NewStrategy as NewStrategy
 from daws.wire.messages import MessageType
+from daws.wire.messages import NewStrategy as NewStrategy
 from daws.wire.store import Submit
 
 NEVER_NS = 1 << 62

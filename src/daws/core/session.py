@@ -30,7 +30,6 @@ from daws.core.session_calls import SessionCalls
 from daws.core.session_ends import READ_NS, SessionEnds
 from daws.core.session_events import (
     CloseAsked,
-    DoneHeard,
     EndsHeard,
     MembersHeard,
     MembersSeen,
@@ -504,8 +503,6 @@ DIRECT: dict[type, Callable[[SessionCore, int, Any], None]] = HANDLERS | {
     PlainTasksSubmitted: direct.on_plain_submitted,
     TasksCancelled: direct.on_cancelled,
     TasksLetGo: direct.on_let_go,
-    EndsHeard: direct.on_ends_heard,
-    DoneHeard: direct.on_done_heard,
 }
 
 Answered = Callable[[SessionCore, int, Any, AnswerType, bool], None]

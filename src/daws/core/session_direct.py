@@ -1,23 +1,14 @@
 """The session of a client whose process has the store and the only node, too.
 
 Between these three no message, call or row can get lost, and none of them ends without the others. The node writes the
-tasks that it is handed, nothing is repeated or kept until it is safe, and each end is told once. The session passes on
-what it is given, many tasks at a time, and sets no timer.
+tasks that it is handed, nothing is repeated or kept until it is safe, and the store tells each end once. The session
+passes on what it is given, many tasks at a time, and sets no timer.
 """
 
 from typing import TYPE_CHECKING
 
 from daws.core.effects import Send
-from daws.core.session_events import (
-    DoneHeard,
-    EndsHeard,
-    PlainTasksSubmitted,
-    TasksCancelled,
-    TasksDone,
-    TasksEnded,
-    TasksLetGo,
-    TasksSubmitted,
-)
+from daws.core.session_events import PlainTasksSubmitted, TasksCancelled, TasksLetGo, TasksSubmitted
 from daws.model.task import CLIENT
 from daws.wire.messages import CancelOrder, LetGo, MessageType, NewTasks, PlainTasks
 
@@ -44,11 +35,3 @@ def on_cancelled(core: "SessionCore", now_ns: int, event: TasksCancelled) -> Non
 
 def on_let_go(core: "SessionCore", now_ns: int, event: TasksLetGo) -> None:
     _send(core, LetGo(CLIENT, tuple(event.tasks)))
-
-
-def on_ends_heard(core: "SessionCore", now_ns: int, event: EndsHeard) -> None:
-    core.out.append(TasksEnded(event.ends))
-
-
-def on_done_heard(core: "SessionCore", now_ns: int, event: DoneHeard) -> None:
-    core.out.append(TasksDone(event.tasks, event.made))

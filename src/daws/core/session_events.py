@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from daws.core.effects import Effect, EffectType
 from daws.core.events import Event, EventType
 from daws.model.cluster import Members
-from daws.model.task import Input
 from daws.wire.ends import Outcome
 from daws.wire.store import Submit
 
@@ -46,14 +45,6 @@ class EndsHeard(Event, frozen=True):
     """Nodes, or the server of the store, have told how tasks ended: a hint that makes it fast."""
 
     ends: Sequence[Outcome]
-
-
-class DoneHeard(Event, frozen=True):
-    """The same for many tasks that went well, as columns: what each has made, or the value of its only object if that
-    is small. Only a store in the client's process tells it so."""
-
-    tasks: list[int]
-    made: list[tuple[Input, ...] | bytes]
 
 
 class MembersHeard(Event, frozen=True):
@@ -100,13 +91,6 @@ class TasksEnded(Effect, frozen=True):
     ends: Sequence[Outcome]
 
 
-class TasksDone(Effect, frozen=True):
-    """The same for many tasks that went well, as columns (see `DoneHeard`)."""
-
-    tasks: list[int]
-    made: list[tuple[Input, ...] | bytes]
-
-
 class StillUnwritten(Effect, frozen=True):
     """The number of tasks that are not in the store yet, when a client leaves its session."""
 
@@ -132,11 +116,8 @@ SessionEvent = (
     | TasksCancelled
     | TasksLetGo
     | EndsHeard
-    | DoneHeard
     | MembersHeard
     | Reconnected
     | CloseAsked
 )
-SessionEffect = (
-    EffectType | SessionOpened | SessionRefused | TasksEnded | TasksDone | MembersSeen | StillUnwritten | SessionClosed
-)
+SessionEffect = EffectType | SessionOpened | SessionRefused | TasksEnded | MembersSeen | StillUnwritten | SessionClosed

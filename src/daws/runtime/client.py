@@ -22,7 +22,6 @@ from daws.core.session_events import (
     SessionRefused,
     StillUnwritten,
     TasksCancelled,
-    TasksDone,
     TasksEnded,
 )
 from daws.model.cluster import Members
@@ -81,26 +80,21 @@ class SessionDriver(LoopThread):
         self._step(Started(self.members))
 
     def _step(self, *events: SessionEvent) -> None:
-        """Give the machine what happened, and do what it wants, until it wants nothing more."""
-        machine = self._machine
-        given: Sequence[SessionEvent] = events if machine is not None else ()
-        while given:
-            now_ns = time.monotonic_ns()
-            out: list[SessionEffect] = []
-            machine.step(now_ns, given, out)  # type: ignore[union-attr]
-            answers: list[SessionEvent] = []
-            for effect in out:
-                if isinstance(effect, CallStore):
-                    self._call_store(effect, now_ns, answers)
-                elif isinstance(effect, Send):
-                    self._send(effect.to, effect.message)
-                elif isinstance(effect, TasksDone):
-                    self._on_done(effect)
-                elif isinstance(effect, TasksEnded):
-                    self._on_ended(effect.ends)
-                else:
-                    self._perform(effect, now_ns)
-            given = answers
+        """Give the machine what happened, and do what it wants."""
+        if self._machine is None:
+            return
+        now_ns = time.monotonic_ns()
+        out: list[SessionEffect] = []
+        self._machine.step(now_ns, events, out)
+        for effect in out:
+            if isinstance(effect, Send):
+                self._send(effect.to, effect.message)
+            elif isinstance(effect, CallStore):
+                self._call_store(effect)
+            elif isinstance(effect, TasksEnded):
+                self._on_ended(effect.ends)
+            else:
+                self._perform(effect, now_ns)
 
     def _perform(self, effect: SessionEffect, now_ns: int) -> None:
         if isinstance(effect, SetTimer):
@@ -147,8 +141,7 @@ class SessionDriver(LoopThread):
 
     # -- the ways of calls and messages --------------------------------------------------------------------------------
 
-    def _call_store(self, effect: CallStore, now_ns: int, answers: list[SessionEvent]) -> None:
-        """Call the store. An answer that is known at once goes into `answers`."""
+    def _call_store(self, effect: CallStore) -> None:
         raise NotImplementedError
 
     def _send(self, node: NodeId, message: Any) -> None:
@@ -157,9 +150,6 @@ class SessionDriver(LoopThread):
     # -- what the machine says -----------------------------------------------------------------------------------------
 
     def _on_ended(self, outcomes: Sequence[Outcome]) -> None:
-        raise NotImplementedError
-
-    def _on_done(self, effect: TasksDone) -> None:
         raise NotImplementedError
 
     def _on_opened(self) -> None:

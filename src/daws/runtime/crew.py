@@ -5,7 +5,7 @@ from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.context import parse_context
 from daws.model.task import NodeId
 from daws.runtime.outcomes import LEASE_NS
-from daws.wire.children import Crew
+from daws.wire.crew import Crew
 
 TICK_NS = 2_000_000_000
 AHEAD_NS = 8_000_000

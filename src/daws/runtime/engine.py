@@ -52,7 +52,6 @@ from daws.model.errors import DawsError, InternalError
 from daws.model.task import INLINE_BYTES, NO_TASK, NodeId, TaskSpec, Transfer
 from daws.runs.notes import RunNotes
 from daws.runtime.crew import config_of, info_of
-from daws.runtime.deaths import death_of
 from daws.runtime.functions import FunctionTable
 from daws.runtime.inputs import RunInputs, inline_inputs
 from daws.runtime.journals import new_journal
@@ -62,11 +61,11 @@ from daws.runtime.ports import Listener, PeersPort, StorePort
 from daws.runtime.spilling import Spiller
 from daws.runtime.watch import rename_strategy, watch_of
 from daws.strategy.decisions import Strategy
-from daws.wire.children import Crew
 from daws.wire.columns import each, once
+from daws.wire.crew import Crew
 from daws.wire.ends import Outcome
 from daws.wire.messages import LetGo
-from daws.wire.session import Counters
+from daws.wire.notes import Counters
 from daws.wire.store import function_row
 from daws.wire.worker import (
     STOPPED,
@@ -591,6 +590,8 @@ class Engine:
 
     def _died(self, spec: TaskSpec, report: Died, under: tuple[int, TaskSpec] | None) -> RunEnded:
         """A run whose worker has ended; the worker was on another one if `under` is given."""
+        from daws.runtime.deaths import death_of
+
         blamed = "" if under is None else self.functions.title(under[1])
         error = death_of(self.functions.title(spec), spec, report, self.core.node, self._attempt(spec.id), blamed)
         return self._failed(spec, report.run, 0, failure_of(error), not report.why, report.waited)

@@ -13,8 +13,7 @@ from daws.model.cluster import Members
 from daws.model.task import Input, NodeId, Transfer
 from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
-from daws.wire.notes import FactType, News
-from daws.wire.session import Counters
+from daws.wire.notes import Counters, FactType, News
 from daws.wire.store import Submit
 
 

@@ -7,6 +7,7 @@ store, are calls of functions here.
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from operator import attrgetter
@@ -15,15 +16,12 @@ from typing import Any, TypeVar
 import uvloop
 
 from daws.core.effects import CallStore
-from daws.core.events import EventType, StoreAnswered
+from daws.core.events import EventType, NewStrategy, StoreAnswered
 from daws.core.session import SessionCore
 from daws.core.session_events import (
-    DoneHeard,
-    EndsHeard,
     PlainTasksSubmitted,
     SessionEvent,
     SessionRefused,
-    TasksDone,
     TasksLetGo,
     TasksSubmitted,
 )
@@ -31,7 +29,7 @@ from daws.data.codec import Packed
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
 from daws.model.errors import InternalError
-from daws.model.task import Input, NodeId, TaskSpec
+from daws.model.task import NodeId, TaskSpec
 from daws.runtime.client import SessionDriver
 from daws.runtime.crew import info_of
 from daws.runtime.engine import Engine
@@ -40,10 +38,10 @@ from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.outcomes import NODE, new_store
 from daws.runtime.ports import ListenerHere, PlainTask
 from daws.strategy.decisions import Strategy
-from daws.wire.children import Crew
 from daws.wire.columns import once
+from daws.wire.crew import Crew
 from daws.wire.ends import Outcome
-from daws.wire.session import Counters
+from daws.wire.notes import Counters
 from daws.wire.store import Submit
 from daws.workers.server import ForkServer
 
@@ -75,13 +73,13 @@ class ThreadCluster(SessionDriver):
         self.listener = listener
         self.store = new_store()
         self.members: Members = self.store.join([info])
-        store = StoreHere(self.store, self)
+        store = StoreHere(self.store, listener)
         self.node = Engine(
             NODE, crew, strategy, files, store, NobodyElse(NODE), listener, bool(journal), server, small_finishes=True
         )
         store.nests = self.node.nesting.nests
         self._journal_path = journal_path(journal, NODE)
-        self._messages: list[EventType] = []  # of the session to the node, while these are gathered
+        self._messages: list[EventType] = []  # to the node, which takes in together what one step has sent
 
     # -- from any thread -----------------------------------------------------------------------------------------------
 
@@ -185,25 +183,15 @@ class ThreadCluster(SessionDriver):
         self._messages.append(message)
 
     def _use_strategy(self, text: str) -> None:
-        super()._use_strategy(text)
-        self._step()
+        self.node.happened([NewStrategy(text)])
 
-    def _call_store(self, effect: CallStore, now_ns: int, answers: list[SessionEvent]) -> None:
-        answers.append(StoreAnswered(effect.token, self.store.apply(effect.shard, effect.rows, now_ns)))
-
-    def on_ended(self, outcomes: list[Outcome]) -> None:
-        self._step(EndsHeard(outcomes))
-
-    def on_done(self, tasks: list[int], made: list[tuple[Input, ...] | bytes]) -> None:
-        self._step(DoneHeard(tasks, made))
+    def _call_store(self, effect: CallStore) -> None:
+        self._step(StoreAnswered(effect.token, self.store.apply(effect.shard, effect.rows, time.monotonic_ns())))
 
     # -- what the session says -----------------------------------------------------------------------------------------
 
     def _on_ended(self, outcomes: Sequence[Outcome]) -> None:
         self.listener.on_ended([*outcomes])
-
-    def _on_done(self, effect: TasksDone) -> None:
-        self.listener.on_done(effect.tasks, effect.made)
 
     def _on_opened(self) -> None:
         """Do nothing: `start` returns now."""

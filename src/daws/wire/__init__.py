@@ -9,6 +9,7 @@
     ends        how tasks end
     notes       notes on runs and decisions
     children    between the client of a private cluster and the processes that it starts
+    crew        the workers of a node, as its client asks for them
     worker      between a node and its workers
     frames      bytes into frames; columns has the columns of many alike tasks or runs
 

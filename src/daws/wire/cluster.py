@@ -11,7 +11,7 @@ from daws.model.session import NO_SESSION
 from daws.model.task import NOBODY, NodeId
 from daws.wire.calls import CallFine, CallsSafe, CallStore, StoreAnswered, StoreChanged
 from daws.wire.ends import Outcome
-from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
+from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewStrategy, NewTasks, Submission, SubmissionTaken
 from daws.wire.worker import Learn
 
 
@@ -104,12 +104,6 @@ class Refused(Word, frozen=True):
 
 class NowMembers(Word, frozen=True):
     members: Members
-
-
-class NewStrategy(Word, frozen=True, gc=False):
-    """The cluster uses another strategy from now on, which was checked before. `text` spells all of it out."""
-
-    text: str
 
 
 ToStore = (

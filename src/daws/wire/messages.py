@@ -208,6 +208,12 @@ class CancelTaken(Message, frozen=True):
     batch: int
 
 
+class NewStrategy(Struct, frozen=True, array_like=True, gc=False, tag=True):
+    """The cluster uses another strategy from now on, which was checked before. `text` spells all of it out."""
+
+    text: str
+
+
 MessageType = (
     LoadQuery
     | LoadReply

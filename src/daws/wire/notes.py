@@ -1,4 +1,4 @@
-"""Notes on runs and decisions, as nodes send them to the sessions that ask for them."""
+"""Notes on runs and decisions, and counters, as nodes send them to the sessions that ask for them."""
 
 from typing import Any
 
@@ -18,6 +18,17 @@ Sized = tuple[int, int]
 Phase = tuple[int, tuple[int, ...], tuple[int, ...]]
 """A part of a run that ends where the run waits: (nanoseconds of work until then, tasks that it has created since the
 part before, tasks that it waits for). The last part waits for nothing."""
+
+
+class Counters(Struct, frozen=True, array_like=True, gc=False):
+    """The counters of one node: tasks that ended well there, tasks that it has stolen, bytes that its tasks have read,
+    and bytes of these that it had to fetch."""
+
+    node: NodeId
+    done: int
+    stolen: int
+    read_bytes: int
+    moved_bytes: int
 
 
 class RunLinks(Struct, frozen=True, array_like=True, gc=False):

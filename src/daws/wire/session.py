@@ -3,13 +3,12 @@
 They may be lost or doubled, as those of `daws.wire.cluster`.
 """
 
-from msgspec import Struct, msgpack
+from msgspec import msgpack
 
-from daws.model.task import NodeId
-from daws.wire.cluster import Ends, NewStrategy, Word
+from daws.wire.cluster import Ends, Word
 from daws.wire.ends import Outcome
-from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
-from daws.wire.notes import FactType, News
+from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewStrategy, NewTasks, Submission, SubmissionTaken
+from daws.wire.notes import Counters, FactType, News
 
 # -- from a client -----------------------------------------------------------------------------------------------------
 
@@ -44,17 +43,6 @@ class Depart(Word, frozen=True):
 
 
 # -- from a node -------------------------------------------------------------------------------------------------------
-
-
-class Counters(Struct, frozen=True, array_like=True, gc=False):
-    """The counters of one node: tasks that ended well there, tasks that it has stolen, bytes that its tasks have read,
-    and bytes of these that it had to fetch."""
-
-    node: NodeId
-    done: int
-    stolen: int
-    read_bytes: int
-    moved_bytes: int
 
 
 class Counted(Word, frozen=True):

@@ -7,22 +7,17 @@ from daws.core.effects import CallStore, Send, SetTimer
 from daws.core.events import Started, StoreAnswered
 from daws.core.session import SessionCore
 from daws.core.session_events import (
-    DoneHeard,
-    EndsHeard,
     PlainTasksSubmitted,
     SessionEffect,
     SessionEvent,
     SessionOpened,
     TasksCancelled,
-    TasksDone,
-    TasksEnded,
     TasksLetGo,
     TasksSubmitted,
 )
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.task import CLIENT, TaskSpec
 from daws.store.memory import MemoryStore
-from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, LetGo, NewTasks, PlainTasks
 from daws.wire.store import Submit
 
@@ -69,9 +64,3 @@ def test_tasks_orders_and_what_is_let_go_are_passed_on_in_their_order_with_numbe
     assert order == CancelOrder(CLIENT, order.batch, (2,))
     assert len({new.batch, plain.batch, order.batch}) == 3
     assert said(machine, TasksLetGo([1])) == [Send(NODE, LetGo(CLIENT, (1,)))]
-
-
-def test_ends_are_told_as_they_come():
-    machine, _ = opened()
-    ends = [Outcome(1), Outcome(2)]
-    assert said(machine, EndsHeard(ends), DoneHeard([3], [b"v"])) == [TasksEnded(ends), TasksDone([3], [b"v"])]

@@ -26,7 +26,7 @@ from daws.runtime.thread import ThreadCluster
 from daws.store.memory import MemoryStore
 from daws.strategy import format_strategy, parse_strategy
 from daws.testing.build import object_at, ready
-from daws.wire.children import Crew
+from daws.wire.crew import Crew
 from daws.wire.worker import (
     Died,
     Ended,

@@ -29,12 +29,11 @@ from daws.wire.cluster import (
     Enrol,
     Enrolled,
     Forgotten,
-    NewStrategy,
     OpenSessions,
     Refused,
 )
 from daws.wire.ends import Outcome
-from daws.wire.messages import Submission
+from daws.wire.messages import NewStrategy, Submission
 from daws.wire.store import (
     MEMBERSHIP_SHARD,
     REFUSED,

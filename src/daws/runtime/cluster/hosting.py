@@ -37,8 +37,8 @@ from daws.runtime.objects import ObjectGiver
 from daws.runtime.ports import StoreLink
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
-from daws.wire.children import Crew
 from daws.wire.cluster import AskEnds, AskFunction, Ends, Enrol, Enrolled, Forgotten, FromStore, OpenSessions, Refused
+from daws.wire.crew import Crew
 from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
 from daws.wire.notes import FactType, News

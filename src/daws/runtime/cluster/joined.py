@@ -27,7 +27,6 @@ from daws.core.session_events import (
     Reconnected,
     SessionEvent,
     SessionRefused,
-    TasksDone,
     TasksLetGo,
     TasksSubmitted,
 )
@@ -51,7 +50,8 @@ from daws.runtime.ports import Listener
 from daws.wire.cluster import AskCluster, AskEnds, ClusterIs, Ends, FromStore, NowMembers, Refused
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelTaken, SubmissionTaken
-from daws.wire.session import Counted, Counters, Here, Learnt, Ran, Sealed, TaskPrinted, ToClient
+from daws.wire.notes import Counters
+from daws.wire.session import Counted, Here, Learnt, Ran, Sealed, TaskPrinted, ToClient
 from daws.wire.store import (
     CANCELLED,
     MEMBERSHIP_SHARD,
@@ -317,7 +317,7 @@ class JoinedCluster(SessionDriver):
             SessionCore(self._nonce, config, self.name, self.kept, watch_ns=watch_ns, proposal=cluster.proposal)
         )
 
-    def _call_store(self, effect: CallStore, now_ns: int, answers: list[SessionEvent]) -> None:
+    def _call_store(self, effect: CallStore) -> None:
         self._store.send(effect)
 
     def _send(self, node: NodeId, message: Any) -> None:
@@ -477,9 +477,6 @@ class JoinedCluster(SessionDriver):
             self._store.send(AskEnds([one.task for one in dim]))
             outcomes = [one for one in outcomes if one.task not in self._dim]
         self._tell(outcomes)
-
-    def _on_done(self, effect: TasksDone) -> None:
-        raise InternalError("the store of a cluster of processes tells ends one by one")
 
     def _tell(self, outcomes: Sequence[Outcome]) -> None:
         if self._early is not None:

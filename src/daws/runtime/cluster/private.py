@@ -34,8 +34,9 @@ from daws.runtime.cluster.reach import PrivateReach
 from daws.runtime.ports import Listener
 from daws.strategy import format_strategy
 from daws.strategy.decisions import Strategy
-from daws.wire.children import Crew, StartNode, StartStore
+from daws.wire.children import StartNode, StartStore
 from daws.wire.cluster import ClusterIs, NodeDied
+from daws.wire.crew import Crew
 from daws.workers.failures import exception_of
 from daws.workers.server import ForkServer
 

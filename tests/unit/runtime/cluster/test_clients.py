@@ -14,7 +14,8 @@ from daws.runtime.cluster.clients import ClientLinks
 from daws.wire.cluster import Ends
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, NewTasks, Submission, SubmissionTaken
-from daws.wire.session import Count, Counted, Counters, Depart, Fresh, Here, TaskPrinted
+from daws.wire.notes import Counters
+from daws.wire.session import Count, Counted, Depart, Fresh, Here, TaskPrinted
 from daws.wire.store import Submit
 
 COUNTED = Counted(Counters(4, 1, 2, 3, 4), [7])

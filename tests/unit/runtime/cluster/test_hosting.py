@@ -16,7 +16,7 @@ from daws.net.folder import init_cluster
 from daws.runtime.cluster import access
 from daws.runtime.cluster.hosting import STRUCK, NodeHost
 from daws.runtime.cluster.reach import Reach
-from daws.wire.children import Crew
+from daws.wire.crew import Crew
 
 
 def test_devices_are_those_of_the_machine_whatever_the_number_of_the_node():

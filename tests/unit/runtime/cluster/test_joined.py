@@ -23,6 +23,7 @@ from daws.model.states import FAILED
 from daws.model.task import FROM_OUTSIDE, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
+from daws.runtime import client as driver
 from daws.runtime.cluster import joined, nodelinks
 from daws.runtime.cluster.ends import LOST
 from daws.runtime.cluster.joined import ATTACH_AGAIN_S, FAREWELL_S, JoinedCluster
@@ -35,8 +36,8 @@ from daws.store.memory import MemoryStore
 from daws.wire.cluster import AskEnds, ClusterIs, Ends, NowMembers, Refused
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
-from daws.wire.notes import News, Sent
-from daws.wire.session import Count, Counted, Counters, Here, Learnt, Ran, Sealed, TaskPrinted, ToClient
+from daws.wire.notes import Counters, News, Sent
+from daws.wire.session import Count, Counted, Here, Learnt, Ran, Sealed, TaskPrinted, ToClient
 from daws.wire.store import (
     CLIENT_HOLDER,
     REFUSED,
@@ -240,7 +241,7 @@ def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
         return clients[-1].loop.now_s if clients else time.monotonic()
 
     now = SimpleNamespace(monotonic_ns=lambda: int(now_s() * 1e9), monotonic=now_s)
-    monkeypatch.setattr(joined, "time", now)
+    monkeypatch.setattr(driver, "time", now)
     monkeypatch.setattr(nodelinks, "Links", Links)
 
 
@@ -699,7 +700,7 @@ def test_a_timer_of_an_earlier_attempt_to_attach_is_ignored(tmp_path: Path):
 
 
 def test_nobody_waits_for_an_answer_of_a_thread_that_has_ended(client: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(joined, "ALIVE_S", 0.0)
+    monkeypatch.setattr(driver, "ALIVE_S", 0.0)
     with pytest.raises(ClosedError, match="closed before it could answer"):
         client.joined.outcome_of(BASE)
 

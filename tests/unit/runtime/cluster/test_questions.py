@@ -8,7 +8,8 @@ import pytest
 
 from daws.model.errors import UnavailableError
 from daws.runtime.cluster.questions import COUNT_S, Questions
-from daws.wire.session import Count, Counted, Counters
+from daws.wire.notes import Counters
+from daws.wire.session import Count, Counted
 
 
 class Asking:
