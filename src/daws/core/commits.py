@@ -95,7 +95,7 @@ def on_finish_small_answer(core: NodeCore, row: FinishSmall, answer: AnswerType)
 @answers(Finish)
 def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     task = row.task
-    ready = end_finishing(core, task)
+    ready = end_finishing(core, task) if task in core.objects.finishing else None
     if core.executors.waits_until_ns:
         core.schedule_soon()  # an executor may have been kept for what follows
     if type(answer) is Committed:
@@ -120,10 +120,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         if answer.stop is not None:
             spread_stop(core, task, answer.stop)
         if answer.ready:
-            if len(answer.ready) == 1:
-                accept(core, answer.ready[0])
-            else:
-                accept_all(core, answer.ready)
+            accept_all(core, answer.ready)
         if answer.children:
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)
         return

@@ -217,11 +217,12 @@ def _end_plain(core: NodeCore, event: RunsDone, first: int) -> int:
 
 
 def _commit(core: NodeCore, tasks: list[int], readies: list[Ready], specs: list[TaskSpec], values: list[bytes]) -> None:
-    """Ask the store to commit runs that have made one small object each."""
+    """Ask the store to commit runs that have made one small object each. Tasks that read something are of a graph, and
+    mostly have children, which are given the full row."""
     here = core.here or core.only_here()
     objects = [spec.outputs[0] for spec in specs]
     attempts = [ready.attempt for ready in readies]
-    if core.config.small_finishes and objects == tasks and all(values):
+    if core.config.small_finishes and not readies[0].inputs and objects == tasks and all(values):
         rows: list[Row] = [*map(FinishSmall, tasks, attempts, repeat(core.node), values)]
     else:
         outputs = zip(zip(objects, map(len, values), tasks, repeat(here), values))
