@@ -41,6 +41,16 @@ def free_port() -> int:
         return port
 
 
+def free_pair() -> int:
+    """The first of two ports in a row that are free, below those that the system gives to whoever asks for any."""
+    for first in range(20_000 + 2 * (os.getpid() % 5_000), 32_000, 2):
+        with suppress(OSError), socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", first))
+            other.bind(("127.0.0.1", first + 1))
+            return first
+    raise AssertionError("no two ports in a row are free")
+
+
 def _be(arguments: list[str]) -> None:
     """In a fork: be a `daws` command, silently."""
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -11,7 +11,7 @@ from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.objects import ObjectGiver
-from tests.unit.runtime.cluster.machines import free_port
+from tests.unit.runtime.cluster.machines import free_pair
 
 
 def test_the_store_is_on_the_first_host(tmp_path: Path):
@@ -53,7 +53,7 @@ def test_keys_that_are_too_old_are_told_apart_from_those_of_others(tmp_path: Pat
 
 
 def test_nodes_listen_on_the_ports_that_they_may_use(tmp_path: Path):
-    first = free_port()
+    first = free_pair()
     config = ClusterConfig(name="lab", node_ports=(first, first + 1))
     init_cluster(tmp_path / "lab", config)
     reach = Reach(tmp_path / "lab", "node")
