@@ -44,7 +44,7 @@ TABLE = Path(__file__).with_name("mutant_seeds.json")
 """Which seeds noticed which mutant, the quickest first."""
 MUTANTS = tuple(sorted((*OTHER_MUTANTS, *SESSION_MUTANTS), key=lambda one: one.rule))
 OF_SESSIONS = ("core/session.py", "core/session_", "store/memory/sessions.py", "store/memory/reading.py")
-"""Modules that only the seeds of sessions need."""
+"""Modules whose mutants are hunted by the seeds of sessions, if the mutants do not say where they show."""
 SOURCE = Path(__file__).parents[2] / "src" / "daws"
 
 
@@ -157,7 +157,8 @@ def in_order(mutant: Mutant, count: int, without: Sequence[int] = ()) -> list[in
     elif "live session" in kinds:
         first = LIVE_SESSIONS
     else:
-        first = SESSIONS if "session" in kinds or mutant.module.startswith(OF_SESSIONS) else 0
+        of_sessions = "session" in kinds if kinds else mutant.module.startswith(OF_SESSIONS)
+        first = SESSIONS if of_sessions else 0
     seeds = [seed for seed in range(first, first + count) if seed not in without]
     return sorted(seeds, key=lambda seed: _kind(seed) not in mutant.where) if mutant.where else seeds
 

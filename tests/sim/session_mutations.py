@@ -203,7 +203,7 @@ Nothing notices yet when one of these is taken out; they need worlds that aim at
 
 - a task is cancelled after it is written (`Cancels.flush`), and once more after a failover (`Cancels.want_again`)
 - the end of the log is asked for before a session is searched (`Finding.begin`)
-- after a failover logs are read anew (`SessionEnds.begin_anew`), lost tasks of other clients are looked for
-  (`SessionEnds.verify`), and new rows wait (`SessionCalls.flush`)
+- after a failover lost tasks of other clients are looked for (`SessionEnds.verify`), and new rows wait
+  (`SessionCalls.flush`)
 - a client detaches when all is safe (`SessionCore._go_on`)
 """

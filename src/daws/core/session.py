@@ -10,6 +10,7 @@ end, and sends again what a failover may have lost. At last it detaches or ends 
     session_write    tasks on their way into the store
     session_tell     messages to nodes: hand-outs, cancels, objects that may go
     session_ends     how tasks end, from the logs
+    session_graph    a whole graph: planned, written, handed out and counted
     session_find     what a session has in the store
     session_direct   a session whose store and node are in the client's process
 
@@ -30,7 +31,9 @@ from daws.core.session_calls import SessionCalls
 from daws.core.session_ends import READ_NS, SessionEnds
 from daws.core.session_events import (
     CloseAsked,
+    CommitsHeard,
     EndsHeard,
+    GraphSubmitted,
     MembersHeard,
     MembersSeen,
     PlainTasksSubmitted,
@@ -46,6 +49,7 @@ from daws.core.session_events import (
     TasksSubmitted,
 )
 from daws.core.session_find import Finding
+from daws.core.session_graph import SessionGraph
 from daws.core.session_tell import Cancels, HandOuts, LettingGo
 from daws.core.session_write import NOBODY, Writing, is_plain
 from daws.model.cluster import Members
@@ -132,6 +136,7 @@ class SessionCore:
         self.letting_go = LettingGo()
         self.ends = SessionEnds(config.shard_count)
         self.finding = Finding()
+        self.graph: SessionGraph | None = None
         self.out: list[SessionEffect] = []
         self._nonce = nonce
         self._name = name
@@ -162,6 +167,15 @@ class SessionCore:
     def takes_tasks(self) -> bool:
         """Tasks may still be written."""
         return self.phase in (ATTACHING, OPEN, DETACHING)
+
+    def is_pending(self, task: int) -> bool:
+        """Is this one of the tasks whose ends are not known?"""
+        return task in self.ends.pending or (self.graph is not None and self.graph.is_pending(task))
+
+    @property
+    def awaits_ends(self) -> bool:
+        """Are there tasks whose ends are not known?"""
+        return bool(self.ends.pending) or (self.graph is not None and self.graph.left > 0)
 
     def ask(self, task: int, row: Row) -> None:
         """Send a row to the shard of this task."""
@@ -195,12 +209,17 @@ class SessionCore:
             self.ends.verify(self, shard)
         self._go_on()
         self.writing.flush(self)
+        if self.graph is not None and self.takes_tasks:
+            self.graph.write(self, now_ns)
         if self.phase != ATTACHING:
             self.hand_outs.flush(now_ns, self.out)
-            self.cancels.flush(self.hand_outs, self.writing.unwritten, self.out)
+            if not self._is_writing_graph:
+                self.cancels.flush(self.hand_outs, self.writing.unwritten, self.out)
             self.cancels.send(now_ns, self._config.tick_ns, self.members, self.out)
             self.letting_go.flush(self.out)
         self.ends.flush(self)
+        if self.graph is not None:
+            self.graph.tell(self)
         self.calls.flush(now_ns, self.out)
         if self.phase == DETACHING and self.writing.count() != self._unwritten:
             self._unwritten = self.writing.count()
@@ -212,7 +231,7 @@ class SessionCore:
         at_ns = min(self._tick_at_ns, self._watch_at_ns)
         if self.phase != OPEN:
             at_ns = min(at_ns, now_ns + READ_NS)
-        elif self.ends.pending:
+        elif self.awaits_ends:
             at_ns = min(at_ns, max(self.ends.read_at_ns, now_ns + READ_NS))
         if self._timer_at_ns <= now_ns or at_ns < self._timer_at_ns - READ_NS:
             self._timer_at_ns = at_ns = max(at_ns, now_ns + 1)
@@ -227,7 +246,7 @@ class SessionCore:
     def _on_timer(self, now_ns: int, event: TimerFired) -> None:
         if now_ns >= self._timer_at_ns - EARLY_NS:
             self._timer_at_ns = NO_TIMER  # else it is one of before, and another is yet to come
-        if self.phase == OPEN and self.ends.pending and now_ns >= self.ends.read_at_ns:
+        if self.phase == OPEN and self.awaits_ends and now_ns >= self.ends.read_at_ns:
             self.ends.read(self, now_ns)
         if now_ns >= self._watch_at_ns:
             self._watch_at_ns = now_ns + self._watch_ns
@@ -239,7 +258,7 @@ class SessionCore:
         self.calls.repeat(now_ns, tick_ns, self.out)
         self._repeat_hand_outs(now_ns, tick_ns)
         self._attach()  # the lease of the session
-        self.writing.send_early(self)
+        self._send_early()
         self.ends.look_up(self)
         for task in self.letting_go.tasks:
             self.ask_once(task, Locate(task))
@@ -315,7 +334,11 @@ class SessionCore:
 
     @property
     def _is_written(self) -> bool:
-        return not (self.writing or self.hand_outs or self.cancels or self.calls.writes)
+        return not (self.writing or self._is_writing_graph or self.hand_outs or self.cancels or self.calls.writes)
+
+    @property
+    def _is_writing_graph(self) -> bool:
+        return self.graph is not None and not self.graph.is_written
 
     def open(self, tasks: list[HeldTask], next_task: int) -> None:
         """All shards have said what the session has."""
@@ -345,6 +368,7 @@ class SessionCore:
         self._is_attached = False
         self.writing.drop_unsent()
         self.ends.drop_all()
+        self.graph = None
         self._attach()
 
     def _close_shards(self) -> None:
@@ -402,6 +426,9 @@ class SessionCore:
                     continue
             self.writing.submit(self, row)
 
+    def _on_graph_submitted(self, now_ns: int, event: GraphSubmitted) -> None:
+        self.graph = SessionGraph(self._config, now_ns, event)
+
     def _on_cancelled(self, now_ns: int, event: TasksCancelled) -> None:
         for task in event.tasks:  # the client may have let go of them before
             self.cancels.want(task)
@@ -414,13 +441,16 @@ class SessionCore:
     def _on_ends_heard(self, now_ns: int, event: EndsHeard) -> None:
         self.ends.hear(self, event.ends)
 
+    def _on_commits_heard(self, now_ns: int, event: CommitsHeard) -> None:
+        self.ends.take_commits(self, event.commits)
+
     def _on_submission_taken(self, now_ns: int, event: SubmissionTaken) -> None:
         self.writing.on_announced(self, self.hand_outs.taken(event.batch))
 
     def _on_cancel_taken(self, now_ns: int, event: CancelTaken) -> None:
         for task in self.cancels.taken(event.batch):
             self.writing.on_cancelled(task)
-            if task not in self.ends.pending:  # nobody will tell of its end
+            if not self.is_pending(task):  # nobody will tell of its end
                 self.cancels.ended(task)
 
     def _on_safe(self, now_ns: int, event: CallsSafe) -> None:
@@ -460,7 +490,19 @@ class SessionCore:
     def _see_members(self, members: Members) -> None:
         if members.version != self.members.version:
             self.members = members
-            self.writing.send_early(self)  # some of it may have waited for nodes
+            self._send_early()
+
+    def _send_early(self) -> None:
+        """Send what may have waited for nodes."""
+        self.writing.send_early(self)
+        if self.graph is not None and self.takes_tasks:
+            self.graph.move_struck(self)
+
+    def _on_create(self, row: Create, answer: AnswerType) -> None:
+        if row.guarded:
+            self.writing.on_create(self, row, answer)
+        elif self.graph is not None:
+            self.graph.on_created(self, row, answer)
 
     def _on_located(self, row: Locate, answer: AnswerType) -> None:
         self.ends.on_located(self, row, answer)
@@ -485,9 +527,11 @@ HANDLERS: dict[type, Callable[[SessionCore, int, Any], None]] = {
     Started: SessionCore._on_started,
     TimerFired: SessionCore._on_timer,
     TasksSubmitted: SessionCore._on_submitted,
+    GraphSubmitted: SessionCore._on_graph_submitted,
     TasksCancelled: SessionCore._on_cancelled,
     TasksLetGo: SessionCore._on_let_go,
     EndsHeard: SessionCore._on_ends_heard,
+    CommitsHeard: SessionCore._on_commits_heard,
     MembersHeard: SessionCore._on_members_heard,
     Reconnected: SessionCore._on_reconnected,
     CloseAsked: SessionCore._on_close_asked,
@@ -514,7 +558,7 @@ ANSWERED: dict[type, Answered] = {
     FindHeld: lambda core, shard, row, answer, again: core.finding.on_found(core, shard, row, answer),
     Watch: lambda core, shard, row, answer, again: core._on_watched(answer),
     Submit: lambda core, shard, row, answer, again: core.writing.on_submit(core, row, answer, again),
-    Create: lambda core, shard, row, answer, again: core.writing.on_create(core, row, answer),
+    Create: lambda core, shard, row, answer, again: core._on_create(row, answer),
     Register: lambda core, shard, row, answer, again: core.writing.on_register(core, row, answer),
     Satisfy: lambda core, shard, row, answer, again: core.writing.on_satisfy(core, row, answer, again),
     Open: lambda core, shard, row, answer, again: core.writing.on_satisfy(core, row, answer, again),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from daws.core.effects import CallStore
 from daws.core.session_events import SessionEffect
 from daws.wire.store import (
+    OK,
     REFUSED,
     UNKNOWN,
     AnswerType,
@@ -47,7 +48,18 @@ class _Sent:
 class SessionCalls:
     """The calls under way, the rows that have yet to leave, and the rows that may yet be lost."""
 
-    __slots__ = ("_asked", "_is_replicated", "_kept", "_renewed", "_resending", "_resent", "_sent", "_waiting", "token")
+    __slots__ = (
+        "_asked",
+        "_graph_calls",
+        "_is_replicated",
+        "_kept",
+        "_renewed",
+        "_resending",
+        "_resent",
+        "_sent",
+        "_waiting",
+        "token",
+    )
 
     def __init__(self, is_replicated: bool, first_token: int) -> None:
         self.token = first_token
@@ -55,6 +67,7 @@ class SessionCalls:
         self._waiting: dict[int, list[Row]] = {}
         self._asked: dict[tuple[int, Row], int] = {}  # shard and row: so many answers are yet to come
         self._sent: dict[int, _Sent] = {}
+        self._graph_calls: set[int] = set()
         self._kept: dict[int, dict[int, list[Row]]] = {}  # shard -> token -> rows that are not safe
         self._renewed: list[Row] = []  # attachments that were kept once: the others change nothing but a time
         self._resent: list[int] = []
@@ -112,6 +125,16 @@ class SessionCalls:
         self._sent[self.token] = _Sent(call, now_ns, again)
         out.append(call)
 
+    def send_graph_rows(self, shard: int, rows: list[Row], now_ns: int, out: list[SessionEffect]) -> None:
+        """Send rows of a graph at once, as one call, of which only refusals are of interest."""
+        self._send(shard, rows, False, now_ns, out)
+        self._graph_calls.add(self.token)
+
+    @property
+    def graph_call_count(self) -> int:
+        """The number of calls with rows of a graph that were not answered."""
+        return len(self._graph_calls)
+
     def repeat(self, now_ns: int, after_ns: int, out: list[SessionEffect]) -> None:
         """Send again what was not answered for so long. Its answer, or the call itself, may have been lost."""
         for one in self._sent.values():
@@ -138,6 +161,10 @@ class SessionCalls:
             self._keep(token, shard, rows, answers)
         if shard in self._resending and one.again:
             self._resend(shard, now_ns, out)
+        if token in self._graph_calls:
+            self._graph_calls.discard(token)
+            if answers.count(OK) == len(answers):
+                return []
         return [(shard, row, answer, one.again) for row, answer in zip(rows, answers, strict=True)]
 
     def _keep(self, token: int, shard: int, rows: Sequence[Row], answers: Sequence[AnswerType]) -> None:
@@ -163,6 +190,7 @@ class SessionCalls:
             self._count(shard, row, 1)
         for token in [token for token, one in self._sent.items() if one.call.shard == shard]:
             said[token] = []
+            self._graph_calls.discard(token)
             for row in self._sent.pop(token).call.rows:
                 if type(row) is ReadLog:
                     self._count(shard, row, -1)

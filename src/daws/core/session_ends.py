@@ -6,9 +6,11 @@ has forgotten something says later.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from daws.core.session_events import TasksEnded
+from daws.model.session import NO_SESSION
 from daws.model.states import CANCELLED as CANCELLED_STATE
 from daws.model.states import DONE, FAILED
 from daws.model.task import Input
@@ -23,6 +25,7 @@ from daws.wire.store import (
     Inspect,
     Locate,
     Log,
+    LogRow,
     ReadLog,
     Story,
     shard_of,
@@ -90,11 +93,16 @@ class SessionEnds:
 
     def read(self, core: "SessionCore", now_ns: int) -> None:
         """Ask for the ends since the last time, less often while others tell of all ends."""
-        self._read_every_ns = READ_NS if self._has_news else min(2 * self._read_every_ns, READ_NS_MAX)
+        if not self.pending and core.graph is not None:
+            self._read_every_ns = core.graph.pause_ns(now_ns)
+        else:
+            self._read_every_ns = READ_NS if self._has_news else min(2 * self._read_every_ns, READ_NS_MAX)
         self._has_news = False
         self.read_at_ns = now_ns + self._read_every_ns
+        # The number of a task that a run has created does not tell its session, and a graph counts such tasks.
+        session = core.session if core.graph is None else NO_SESSION
         for shard, start in enumerate(self._read_to):
-            core.calls.ask_once(shard, ReadLog(start, session=core.session))
+            core.calls.ask_once(shard, ReadLog(start, session=session))
 
     def look_up(self, core: "SessionCore") -> None:
         """Ask again, on each tick, about tasks that had ended but are being made again, or were lost."""
@@ -113,7 +121,7 @@ class SessionEnds:
         self._read_to[shard] = answer.next
         if answer.trimmed:
             self._seek(core, shard)
-        for one in answer.rows:
+        for one in self.take_commits(core, answer.rows):
             task, state, error = (one, DONE, "") if isinstance(one, int) else one[:3]
             if task in self.pending and task not in self._looked_up:
                 self._has_news = True
@@ -122,10 +130,20 @@ class SessionEnds:
                 else:
                     self.over(core, task, state, error)
 
+    def take_commits(self, core: "SessionCore", rows: Sequence[LogRow]) -> Sequence[LogRow]:
+        """Count what has ended of a graph. Answers the commits of other tasks."""
+        if core.graph is None or not rows:
+            return rows
+        if core.cancels.has_any:
+            for row in rows:
+                core.cancels.ended(row if isinstance(row, int) else row[0])
+        return core.graph.take_ends(rows, self._ended)
+
     def _seek(self, core: "SessionCore", shard: int) -> None:
         """Some commits of this shard were dropped before they were read. A question that is under way may have been
         answered before these commits."""
-        for task in self.pending:
+        graph = core.graph.pending() if core.graph is not None else ()
+        for task in chain(self.pending, graph):
             if shard_of(task, core.shard_count) == shard and task not in self._looked_up:
                 core.ask(task, Inspect(task, brief=True))
 
@@ -165,11 +183,20 @@ class SessionEnds:
     def on_story(self, core: "SessionCore", row: Inspect, answer: AnswerType) -> None:
         task = row.task
         if task not in self.pending:
+            if core.graph is not None and core.graph.is_pending(task):
+                self._take_story(core, task, answer)
             return
         if isinstance(answer, Story) and answer.state in (FAILED, CANCELLED_STATE):
             self.over(core, task, answer.state, answer.error)
         elif task not in self._looked_up and (answer == HAS_ENDED or (isinstance(answer, Story) and answer.ended)):
             self.find(core, task)
+
+    def _take_story(self, core: "SessionCore", task: int, answer: AnswerType) -> None:
+        """Count a task of the graph whose commit was dropped before it was read."""
+        if isinstance(answer, Story) and answer.state in (FAILED, CANCELLED_STATE):
+            self.take_commits(core, [(task, answer.state, answer.error, ())])
+        elif answer == HAS_ENDED or (isinstance(answer, Story) and answer.ended):
+            self.take_commits(core, [task])
 
     def over(
         self, core: "SessionCore", task: int, state: int, error: str = "", outputs: tuple[Input, ...] = ()
@@ -184,7 +211,8 @@ class SessionEnds:
             self._ended.append(Outcome(task, outputs, 0 if state == DONE else state, error))
 
     def hear(self, core: "SessionCore", ends: Sequence[Outcome]) -> None:
-        """Take ends that nodes or the server of the store have told. They may say more than the logs do."""
+        """Take ends that nodes or the server of the store have told. They may say more than the logs do. A graph is
+        counted by the logs alone: ends do not say what tasks have created."""
         ended, looked_up, cancels = self.pending.pop, self._looked_up.pop, core.cancels
         may_be_cancelled = cancels.has_any
         for one in ends:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from daws.core.effects import Effect, EffectType
 from daws.core.events import Event, EventType
 from daws.model.cluster import Members
+from daws.model.graph import Graph
+from daws.strategy.decisions import Site, Strategy
 from daws.wire.ends import Outcome
-from daws.wire.store import Submit
+from daws.wire.store import LogRow, Submit
 
 # -- events ------------------------------------------------------------------------------------------------------------
 
@@ -31,6 +33,17 @@ class PlainTasksSubmitted(Event, frozen=True):
     payloads: list[bytes]
 
 
+class GraphSubmitted(Event, frozen=True):
+    """A whole graph, whose tasks get the numbers from `first` on, and so do its objects. The strategy plans it for the
+    nodes of `site`, of which some may be yet to come. The client has no futures of its tasks. A session takes one
+    graph; one whose store and node are in the client's process takes none."""
+
+    graph: Graph
+    strategy: Strategy
+    site: Site
+    first: int
+
+
 class TasksCancelled(Event, frozen=True):
     tasks: Sequence[int]
 
@@ -45,6 +58,12 @@ class EndsHeard(Event, frozen=True):
     """Nodes, or the server of the store, have told how tasks ended: a hint that makes it fast."""
 
     ends: Sequence[Outcome]
+
+
+class CommitsHeard(Event, frozen=True):
+    """Commits as the logs have them, told before the client has read them: a store may forget what was read."""
+
+    commits: Sequence[LogRow]
 
 
 class MembersHeard(Event, frozen=True):
@@ -91,6 +110,12 @@ class TasksEnded(Effect, frozen=True):
     ends: Sequence[Outcome]
 
 
+class GraphAdvanced(Effect, frozen=True):
+    """The number of tasks of the graph, and of those that they have created, that have not ended."""
+
+    left: int
+
+
 class StillUnwritten(Effect, frozen=True):
     """The number of tasks that are not in the store yet, when a client leaves its session."""
 
@@ -113,11 +138,22 @@ SessionEvent = (
     EventType
     | TasksSubmitted
     | PlainTasksSubmitted
+    | GraphSubmitted
     | TasksCancelled
     | TasksLetGo
     | EndsHeard
+    | CommitsHeard
     | MembersHeard
     | Reconnected
     | CloseAsked
 )
-SessionEffect = EffectType | SessionOpened | SessionRefused | TasksEnded | MembersSeen | StillUnwritten | SessionClosed
+SessionEffect = (
+    EffectType
+    | SessionOpened
+    | SessionRefused
+    | TasksEnded
+    | GraphAdvanced
+    | MembersSeen
+    | StillUnwritten
+    | SessionClosed
+)

@@ -4,7 +4,7 @@ A message is repeated until it was acknowledged. If its node dies first, the nod
 in the store, and any other node can cancel.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from daws.core.effects import Send
 from daws.core.session_events import SessionEffect
@@ -14,6 +14,11 @@ from daws.wire.messages import CancelOrder, LetGo, NewTasks, Submission
 from daws.wire.store import Submit
 
 TASKS_PER_ORDER = 4096
+FIRST_TASKS = 4
+MORE_TASKS = 4
+TASKS_MAX = 1000
+"""The most tasks of a graph in one message. A node gets a few tasks first, and a larger batch when it has taken the one
+before. Nodes need not steal then because others were served first."""
 NONCE_BYTES = 5
 COUNTER_BITS = 23
 NOT_SENT = -1
@@ -22,7 +27,7 @@ NOT_SENT = -1
 class HandOuts:
     """Tasks and objects on their way to the nodes that own them."""
 
-    __slots__ = ("_number", "_objects", "_ready", "_under_way")
+    __slots__ = ("_expected", "_later", "_next", "_number", "_objects", "_ready", "_under_way")
 
     def __init__(self, nonce: bytes) -> None:
         # A node that has heard of a batch takes no other one with its number: those of two clients must differ.
@@ -31,9 +36,12 @@ class HandOuts:
         self._objects: dict[NodeId, list[Submit]] = {}
         # batch -> node, message, when it was first sent, and last
         self._under_way: dict[int, tuple[NodeId, Submission | NewTasks, int, int]] = {}
+        self._later: dict[NodeId, _Rest] = {}  # tasks of a graph that are handed out batch by batch
+        self._next: list[NodeId] = []  # nodes that can have the next batch
+        self._expected: set[NodeId] = set()  # nodes that have yet to join
 
     def __bool__(self) -> bool:
-        return bool(self._ready or self._objects or self._under_way)
+        return bool(self._ready or self._objects or self._under_way or self._later)
 
     def next_number(self) -> int:
         self._number += 1
@@ -50,7 +58,23 @@ class HandOuts:
         for node in row.outputs[0][3]:
             self._objects.setdefault(node, []).append(row)
 
+    def add_many(self, node: NodeId, tasks: list[Ready]) -> None:
+        """Hand out the tasks of a graph whose home this node is, a few at first."""
+        self._later[node] = _Rest(tasks)
+        self._next.append(node)
+
+    def expect(self, nodes: Iterable[NodeId]) -> None:
+        """The plan counts on these nodes, which have yet to join: they are not dead."""
+        self._expected.update(nodes)
+
     def flush(self, now_ns: int, out: list[SessionEffect]) -> None:
+        for node in self._next:
+            rest = self._later.get(node)
+            if rest is not None:
+                self._send(node, Submission(CLIENT, self.next_number(), rest.take()), now_ns, out)
+                if not rest:
+                    del self._later[node]
+        self._next.clear()
         for node, rows in self._objects.items():
             self._send(node, NewTasks(CLIENT, self.next_number(), tuple(rows)), now_ns, out)
         for node, tasks in self._ready.items():
@@ -64,7 +88,9 @@ class HandOuts:
 
     def taken(self, batch: int) -> tuple[Submit, ...]:
         """Note that a batch was taken. Return the objects of which the node has heard."""
-        _, message, _, _ = self._under_way.pop(batch, (0, None, 0, 0))
+        node, message, _, _ = self._under_way.pop(batch, (0, None, 0, 0))
+        if node in self._later and message is not None:
+            self._next.append(node)
         return message.tasks if isinstance(message, NewTasks) else ()
 
     def repeat(
@@ -74,12 +100,35 @@ class HandOuts:
         it, but not for as long as a lease. Answers the objects that were on dead nodes."""
         lost: list[Submit] = []
         for batch, (node, message, first_ns, last_ns) in list(self._under_way.items()):
-            if node not in members and now_ns - first_ns > lease_ns:
+            if self._expected and node in members:
+                self._expected.discard(node)
+            if node not in members and now_ns - first_ns > lease_ns and node not in self._expected:
+                self._later.pop(node, None)
                 lost += self.taken(batch)
             elif now_ns - last_ns >= after_ns:
                 self._under_way[batch] = (node, message, first_ns, now_ns)
                 out.append(Send(node, message))
         return lost
+
+
+class _Rest:
+    """Tasks that a node has yet to get."""
+
+    __slots__ = ("_next", "_size", "_tasks")
+
+    def __init__(self, tasks: list[Ready]) -> None:
+        self._tasks = tasks
+        self._next = 0
+        self._size = FIRST_TASKS
+
+    def __bool__(self) -> bool:
+        return self._next < len(self._tasks)
+
+    def take(self) -> tuple[Ready, ...]:
+        """The next batch."""
+        first, self._next = self._next, self._next + self._size
+        self._size = min(MORE_TASKS * self._size, TASKS_MAX)
+        return tuple(self._tasks[first : self._next])
 
 
 class Cancels:

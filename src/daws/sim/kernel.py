@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from daws.core import view
-from daws.core.client import ClientCore
 from daws.core.effects import (
     ASK_AGAIN,
     CALL,
@@ -54,6 +53,7 @@ from daws.core.events import (
     TimerFired,
 )
 from daws.core.node import NodeConfig, NodeCore
+from daws.core.session_events import SessionEvent, TasksCancelled
 from daws.model.cluster import Members, NodeInfo
 from daws.model.graph import Graph, Growth
 from daws.model.task import (
@@ -63,6 +63,7 @@ from daws.model.task import (
     node_id,
 )
 from daws.sim.agenda import Agenda, window_shift
+from daws.sim.graph_user import GraphUser
 from daws.sim.holding import has_large_objects
 from daws.sim.machine import BRING_OBJECTS, FATE, STORE, Machine
 from daws.sim.profiles import Costs
@@ -71,7 +72,7 @@ from daws.sim.transfers import Transfers
 from daws.store.memory import MemoryStore
 from daws.strategy.decisions import Strategy
 from daws.wire.messages import Offer, Releases, Submission
-from daws.wire.store import Committed, is_quiet
+from daws.wire.store import AnswerType, Committed, is_quiet
 
 HEAVY = frozenset((Offer, Submission))
 """Messages that bring tasks: a node needs time for each of them."""
@@ -111,7 +112,7 @@ class Kernel:
         infos: tuple[NodeInfo, ...],
         strategy: Strategy,
         store: MemoryStore,
-        client: ClientCore,
+        client: GraphUser,
         config: NodeConfig,
         costs: Costs,
         seed: int,
@@ -119,7 +120,7 @@ class Kernel:
         self.graph = graph
         self.strategy = strategy
         self.store = store
-        self.client: Any = client  # of a graph, or a user with many (`daws.sim.user`)
+        self.client: Any = client  # or a user who works with sessions (`daws.sim.user`)
         self.config = config
         self.costs = costs
         self.seed = seed
@@ -168,20 +169,24 @@ class Kernel:
 
     def start(self) -> None:
         """Put the session into the store, then wake everybody up at time 0."""
-        for call in self.client.create_calls():
-            answers = self.store.apply(call.shard, call.rows, 0)
-            if self.checker is not None:
-                self.checker.on_store(CLIENT, call.rows, answers, 0)
+        self.client.hand_in(self.store.members, self._serve_before_time)
         started = Started(self.store.members)
         for node in self.seats:
             self.push(0, node, started)
         first = self.graph.external_start
         put: dict[int, list[tuple[int, int]]] = {}
         for number, place in enumerate(self.client.places.tolist()):
-            put.setdefault(place, []).append((first + number, self.sizes[first + number]))
+            if place != CLIENT:
+                put.setdefault(place, []).append((first + number, self.sizes[first + number]))
         for place, objects in put.items():
             self.push(0, place, ObjectsPut(tuple(objects)))
         self.push(0, CLIENT, started)
+
+    def _serve_before_time(self, call: CallStore) -> list[AnswerType]:
+        answers = self.store.apply(call.shard, call.rows, 0)
+        if self.checker is not None:
+            self.checker.on_store(CLIENT, call.rows, answers, 0)
+        return answers
 
     def run(self, until_ns: int = END_OF_TIME_NS) -> None:
         """Run until the client has seen everything end, or until a given time, or until nothing is left to happen."""
@@ -557,10 +562,8 @@ class Kernel:
                 info, self.strategy, self.config, self.seed
             )
         members = self.store.members
-        if self.client.resends:  # else recorded seeds would change
-            # A node must not trust a version that a store may lose when it begins anew, and give to other members.
-            members = Members(0, members.infos)
-        self.push(self.now_ns, info.id, Started(members))
+        # A node must not trust a version that a store may lose when it begins anew, and give to other members.
+        self.push(self.now_ns, info.id, Started(Members(0, members.infos)))
         return info.id
 
     def leave(self, index: int, deadline_ns: int = NEVER_NS) -> bool:
@@ -573,8 +576,11 @@ class Kernel:
 
     def cancel(self, tasks: tuple[int, ...]) -> None:
         """The client changes its mind about some tasks and all that follows from them."""
-        out: list[EffectType] = []
-        self.client.cancel(tasks, out)
+        self.tell_client(TasksCancelled(tasks))
+
+    def tell_client(self, event: SessionEvent) -> None:
+        out: list[Any] = []
+        self.client.step(self.now_ns, (event,), out)
         self._perform_client(self.now_ns, out)
 
     def start_digest(self) -> None:

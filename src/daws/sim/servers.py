@@ -13,7 +13,8 @@ from msgspec import Struct
 from daws.core import view
 from daws.core.effects import CallStore
 from daws.core.events import CallsSafe, StoreAnswered, StoreChanged
-from daws.model.task import CLIENT, NodeId
+from daws.core.session_events import CommitsHeard
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NodeId
 from daws.sim.machine import FATE, STORE
 from daws.store.log.logged import LoggedCall, LoggedStore, StoreSettings, carry_out, go_on, set_up
 from daws.store.memory.snapshot import commit_count, commits_since
@@ -111,7 +112,7 @@ class Post:
             return
         servers.introduce(self.kernel, to, self.shard, self.server)
         self.kernel.push(self.now_ns, to, event)
-        if (to != CLIENT or self.kernel.client.resends) and (to, event.token) not in servers.answered:
+        if (to, event.token) not in servers.answered:
             # A repeated call may have two answers; only the first counts. If the call was served twice, the serve of
             # this answer decides whether it is safe, not the earlier serve whose answer was lost.
             servers.answered.add((to, event.token))
@@ -181,7 +182,11 @@ class Servers:
         ended, noted = commit_count(kernel.store, shard), len(self.notes)
         answers = kernel.store.apply(shard, call.rows, now_ns)
         if self.plan.failovers and kernel.holds_spawned:
-            kernel.client.overhear(commits_since(kernel.store, shard, ended))
+            # The store may forget such ends for good, before the client has read them.
+            rows = commits_since(kernel.store, shard, ended)
+            spawned = [row for row in rows if (row if isinstance(row, int) else row[0]) >= FIRST_SPAWNED_ID]
+            if spawned:
+                kernel.tell_client(CommitsHeard(spawned))
         took_ns = (costs.store_call_ns + costs.store_row_ns * len(call.rows)) * self.slow.get(shard, 1)
         free_ns = kernel.shard_free_ns[shard] = max(now_ns, kernel.shard_free_ns[shard]) + took_ns
         if self.plan.failovers:
@@ -342,7 +347,7 @@ class Servers:
 
     def resends(self, kernel: "Kernel", caller: int) -> bool:
         """Does it send again what is lost? Then it has to hear what is safe."""
-        return kernel.client.resends if caller == CLIENT else caller in kernel.seats
+        return caller == CLIENT or caller in kernel.seats
 
     def _report(self, kernel: "Kernel") -> None:
         """Tell nodes now and then which of their answered calls are on the replicas."""

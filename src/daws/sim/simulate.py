@@ -11,7 +11,6 @@ import numpy as np
 from msgspec import Struct
 
 from daws.core import view
-from daws.core.client import ClientCore
 from daws.core.journal import Journal
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.cluster import Members
@@ -25,6 +24,7 @@ from daws.model.task import CLIENT, Needs, NodeId
 from daws.sim.checkers import Checker
 from daws.sim.cluster import SimulatedCluster
 from daws.sim.fair import FairNetwork
+from daws.sim.graph_user import GraphUser
 from daws.sim.holding import peak_of
 from daws.sim.kernel import Kernel
 from daws.sim.profiles import Costs
@@ -295,7 +295,7 @@ def make_kernel(
         places = places_of(graph.external_count, len(infos), settings)
     else:
         places = np.full(graph.external_count, CLIENT, np.int64)
-    client = ClientCore(graph, strategy, Site(members, config.net_bytes_per_s, places, settings.seed), config)
+    client = GraphUser(graph, strategy, Site(members, config.net_bytes_per_s, places, settings.seed), config)
     kernel = Kernel(graph, infos, strategy, store, client, config, settings.costs, settings.seed)
     for info in everybody[len(infos) :]:
         kernel.expect(info)

@@ -32,6 +32,7 @@ from daws.core.session_events import (
     TasksLetGo,
     TasksSubmitted,
 )
+from daws.model.cluster import Members
 from daws.model.graph import Graph, Growth
 from daws.model.states import DONE, FINAL
 from daws.model.task import CLIENT, FROM_OUTSIDE, INLINE_BYTES, TaskSpec
@@ -134,9 +135,6 @@ class Client:
 class SessionUser:
     """The user, with all clients so far."""
 
-    resends = True
-    """Its clients send again what a failover may have lost, so they are told what is safe."""
-
     def __init__(self, kernel: "Kernel", plan: UserPlan, config: NodeConfig) -> None:
         self.kernel = kernel
         self.plan = plan
@@ -167,11 +165,8 @@ class SessionUser:
         """The last call of each client."""
         return [client.core.calls.token for client in self._clients]
 
-    def create_calls(self) -> tuple[CallStore, ...]:
-        return ()
-
-    def cancel(self, tasks: tuple[int, ...], out: list[Any]) -> None:
-        """Cancels are the user's own."""
+    def hand_in(self, members: Members, serve: Any) -> None:
+        """Nothing is in the store before the first client comes."""
 
     def step(self, now_ns: int, events: Sequence[Any], out: list[Any]) -> None:
         for event in events:

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from daws.core import invariants
-from daws.core.client import ClientCore
 from daws.core.effects import (
     CallStore,
     EffectType,
@@ -38,6 +37,7 @@ from daws.core.events import (
 from daws.core.node import SECOND_NS, NodeConfig, NodeCore
 from daws.model.graph import Graph
 from daws.model.task import CLIENT, NodeId
+from daws.sim.graph_user import GraphUser
 from daws.store.memory import MemoryStore
 from daws.store.memory.snapshot import unfinished_in
 from daws.strategy.decisions import Site, Strategy
@@ -78,15 +78,14 @@ class Flock:
         members = self.store.join(members_of(nodes, cores).infos)
         self.cores = {info.id: NodeCore(info, strategy, config, 1) for info in members.infos}
         places = np.arange(graph.external_count) % nodes
-        self.client = ClientCore(graph, strategy, Site(members, config.net_bytes_per_s, places, 1), config)
+        self.client = GraphUser(graph, strategy, Site(members, config.net_bytes_per_s, places, 1), config)
         self.sizes: list[int] = graph.object_bytes.tolist()
         self.now_ns = 0
         self.step_count = 0
         self.under_way: list[tuple[int, Any]] = []  # (address, event or call)
         self.timers: list[tuple[int, int, int, int]] = []  # at_ns, sequence, address, timer
         self.running: dict[NodeId, dict[int, StartRun]] = {node: {} for node in self.cores}
-        for call in self.client.create_calls():
-            self.store.apply(call.shard, call.rows, 0)
+        self.client.hand_in(members, lambda call: self.store.apply(call.shard, call.rows, 0))
         for index, node in enumerate(members.nodes):
             own = [graph.external_start + i for i, place in enumerate(places.tolist()) if place == index]
             if own:

@@ -12,7 +12,9 @@ from daws.core.session import CLOSED, GAP, HANDLERS, OPEN, SessionCore
 from daws.core.session_calls import ROWS_PER_CALL, SessionCalls
 from daws.core.session_events import (
     CloseAsked,
+    CommitsHeard,
     EndsHeard,
+    GraphSubmitted,
     MembersHeard,
     Reconnected,
     SessionClosed,
@@ -453,7 +455,7 @@ def test_tasks_of_a_session_that_another_client_ends_are_not_said_to_be_cancelle
 
 def test_every_event_of_a_session_has_a_handler():
     mine = {
-        *(TasksSubmitted, TasksCancelled, TasksLetGo, EndsHeard, MembersHeard),
+        *(TasksSubmitted, GraphSubmitted, TasksCancelled, TasksLetGo, EndsHeard, CommitsHeard, MembersHeard),
         *(Reconnected, CloseAsked),
     }
     shared = {Started, TimerFired, StoreAnswered, CallFine, CallsSafe, StoreChanged, SubmissionTaken, CancelTaken}
