@@ -108,7 +108,7 @@ from daws.core.queues import NO_QUEUES, Queues
 from daws.core.replicas import NO_REPLICAS, NodeReplicas
 from daws.core.schedule import schedule as run_pass
 from daws.core.steal import Search
-from daws.core.store_calls import StoreCalls, send_due_rows
+from daws.core.store_calls import ENDS_HELD_MAX, StoreCalls, send_rows
 from daws.core.transfer import NO_TRANSFER, Transfer, send_offers
 from daws.core.tuning import first_tuning
 from daws.core.unsafe import Keeping
@@ -237,8 +237,14 @@ class NodeCore:
         transfer = self.transfer
         if transfer.offers or transfer.taken:
             send_offers(self)
-        if self.store.rows is not None:
-            send_due_rows(self)
+        store = self.store
+        if store.rows is not None and (
+            store.urgent
+            or self.executors.plain_free
+            or now_ns >= store.held_until_ns
+            or len(store.rows) >= ENDS_HELD_MAX
+        ):
+            send_rows(self)
 
     # -- what modules ask of modules that they do not import --------------------------------------------------------
     # A task's life goes round in a circle, and imports must not. A module imports what lies below it; whatever else it

@@ -82,7 +82,10 @@ def set_pressed(core: NodeCore, pressed: bool) -> None:
 
 def add_object(core: NodeCore, object_: int, size_bytes: int) -> None:
     """An object is here from now on."""
-    own_objects(core).sizes[object_] = size_bytes
+    objects = core.objects
+    if objects is NO_OBJECTS:
+        objects = own_objects(core)
+    objects.sizes[object_] = size_bytes
 
 
 def add_stray(core: NodeCore, objects: Iterable[int]) -> None:
@@ -251,7 +254,10 @@ def end_reading(core: NodeCore, ready: Ready) -> None:
 
 def begin_finishing(core: NodeCore, ready: Ready) -> None:
     """A task that read something has ended here; its commit is on its way."""
-    own_objects(core).finishing[ready.spec.id] = ready
+    objects = core.objects
+    if objects is NO_OBJECTS:
+        objects = own_objects(core)
+    objects.finishing[ready.spec.id] = ready
 
 
 def end_finishing(core: NodeCore, task: int) -> Ready | None:

@@ -26,14 +26,13 @@ NOWHERE = -3
 def enqueue(core: NodeCore, ready: Ready, dedicated: bool) -> None:
     if core.objects.pressed and core.step_forward(ready):
         return
-    queues = own_queues(core)
+    queue = dedicated_queue(core) if dedicated else shared_queue(core)
+    queues = core.queues
     queues.note_waiting(core.now_ns)
     key = core.strategy.order.key(core, ready)
-    if dedicated:
+    if dedicated and core.lane_open:
         core.close_lane()
-        dedicated_queue(core).push(key, queues.next_sequence(), ready)
-    else:
-        shared_queue(core).push(key, queues.next_sequence(), ready, is_plain(core, ready))
+    queue.push(key, queues.next_sequence(), ready, not dedicated and is_plain(core, ready))
     core.schedule_soon()
 
 
@@ -82,14 +81,15 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     rng, takes_plain = core.rng, core.takes_plain
     shared, queues = shared_queue(core), core.queues
     queues.note_waiting(core.now_ns)
+    dedicated, next_sequence = None, queues.next_sequence
     unlabelled = shared.labelled is None  # else those that came before and have a context would have to wait
     neutral = takes_plain and unlabelled and plain_is_neutral(core)
-    light = core.tuning.threshold > 0
+    light = neutral and core.tuning.threshold > 0 and _small_is_neutral(core)
     plain: list[Ready] = []
     for ready in tasks:
         spec = ready.spec
         is_plain = neutral and not (ready.mode or spec.priority or spec.rank) and spec.needs is None
-        if is_plain and (not ready.inputs or (light and _small_is_neutral(core) and are_small(ready.inputs))):
+        if is_plain and (not ready.inputs or (light and are_small(ready.inputs))):
             plain.append(ready)
             continue
         if ready.mode:
@@ -101,12 +101,14 @@ def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
             continue
         rank = key(core, ready)
         if choice == DEDICATED:
-            core.close_lane()
-            dedicated_queue(core).push(rank, queues.next_sequence(), ready)
+            if dedicated is None:
+                core.close_lane()
+                dedicated = dedicated_queue(core)
+            dedicated.push(rank, next_sequence(), ready)
         elif unlabelled and not rank and are_small(ready.inputs):
             plain.append(ready)
         else:
-            shared.push(rank, queues.next_sequence(), ready)
+            shared.push(rank, next_sequence(), ready)
     if plain:
         shared.push_plain(plain)
     core.schedule_soon()

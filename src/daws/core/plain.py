@@ -55,10 +55,10 @@ def is_clear(core: NodeCore) -> bool:
 
 
 def run_plain(core: NodeCore) -> bool:
-    """The scheduling pass of a node whose lane is open. False if the general pass has to go on, because no task is left
-    or some tasks are not plain."""
+    """The scheduling pass of a node whose shared queue is plain. False if the general pass has to go on: the lane is
+    closed, or no task is left."""
     shared = core.queues.shared
-    if not (shared.plain and shared.count):
+    if not shared.count:
         return False
     if not core.lane_open:
         if not is_clear(core):
@@ -79,9 +79,9 @@ def run_plain(core: NodeCore) -> bool:
 
 def follow(core: NodeCore, run: Run) -> bool:
     """Let the next task take the executor of a run that has ended, if a scheduling pass would do that and nothing else.
-    A pass takes up to ten times as long. False if there is more to decide."""
+    A pass takes up to ten times as long. The lane is open. False if there is more to decide."""
     shared = core.queues.shared
-    if not (core.lane_open and shared.plain and shared.count) or core.now_ns >= core.membership.leased_until_ns:
+    if not (shared.plain and shared.count) or core.now_ns >= core.membership.leased_until_ns:
         return False
     inflight = core.executors.inflight
     if inflight is None:

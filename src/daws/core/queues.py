@@ -550,7 +550,9 @@ def own_queues(core: NodeCore) -> Queues:
 
 def shared_queue(core: NodeCore) -> ReadyQueue:
     """The queue from which others may steal, to put something into it."""
-    queues = own_queues(core)
+    queues = core.queues
+    if queues is NO_QUEUES:
+        queues = own_queues(core)
     if queues.shared is NO_TASKS:
         queues.shared = ReadyQueue(core.strategy.match)
     return queues.shared
@@ -558,7 +560,9 @@ def shared_queue(core: NodeCore) -> ReadyQueue:
 
 def dedicated_queue(core: NodeCore) -> ReadyQueue:
     """The queue of tasks that are to run here, to put something into it."""
-    queues = own_queues(core)
+    queues = core.queues
+    if queues is NO_QUEUES:
+        queues = own_queues(core)
     if queues.dedicated is NO_TASKS:
         queues.dedicated = ReadyQueue(core.strategy.match)
     return queues.dedicated
@@ -569,7 +573,7 @@ def next_queue(core: NodeCore) -> ReadyQueue:
     dedicated, shared = core.queues.dedicated, core.queues.shared
     if not dedicated.count:
         return shared
-    if core.one_line and shared.count and shared.first_key() < dedicated.first_key():
+    if shared.count and core.one_line and shared.first_key() < dedicated.first_key():
         return shared
     return dedicated
 

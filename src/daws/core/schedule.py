@@ -42,7 +42,7 @@ def schedule(core: NodeCore) -> None:
         return  # too close to the end of the lease to start anything new; the next renewal schedules again
     queues, executors = core.queues, core.executors
     dedicated, shared = queues.dedicated, queues.shared
-    if run_plain(core):
+    if shared.plain and run_plain(core):
         return
     if not (dedicated.count or shared.count or core.fetching.staged or executors.resumable):
         wants_more = not (core.fetching.waiting or core.objects.pressed) or (core.is_giver and asks_meanwhile(core))
@@ -261,7 +261,7 @@ def on_run_ended(core: NodeCore, event: RunEnded) -> None:
         count_end(core, ready.spec.kind, event.duration_ns)
     if run.suspended:
         core.schedule_soon()
-    elif run.more_slots or not follow(core, run):
+    elif run.more_slots or not (core.lane_open and follow(core, run)):
         executors.release(run)
         core.schedule_soon()
     if ready.inputs:

@@ -4,9 +4,10 @@ The graph is in the store, and safe, before its first task is handed out, so no 
 exist. The client has no future of its tasks. Tasks that end well are only counted, and so are those that they create.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, pairwise, repeat
-from operator import itemgetter, not_
+from operator import itemgetter, not_, sub
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -168,17 +169,20 @@ class SessionGraph:
     def take_ends(self, rows: Sequence[LogRow], ended: list[Outcome]) -> list[LogRow]:
         """Count the ends of the graph's tasks in a log, each once, and add to `ended` those that did not end well.
         Return the ends of other tasks."""
-        first, count, has_ended, creations = self._first, len(self._has_ended), self._has_ended, self._creations
-        counted, others = 0, []
-        for row in rows:  # most are numbers of tasks that have created none, and all went well
-            if row.__class__ is int and 0 <= row - first < count and row not in creations:
-                place = row - first
-                counted += not has_ended[place]
-                has_ended[place] = 1
-            elif not self._take_end(*((row, DONE, "", ()) if isinstance(row, int) else row), ended):
-                others.append(row)
-        self.left -= counted
-        return others
+        if not self._creations and {*map(type, rows)} == {int} and self._take_plain(rows):  # type: ignore[arg-type]
+            return []
+        each = [(row, DONE, "", ()) if isinstance(row, int) else row for row in rows]
+        return [row for row, one in zip(rows, each, strict=True) if not self._take_end(*one, ended)]
+
+    def _take_plain(self, tasks: Sequence[int]) -> bool:
+        """Count tasks that have ended well and have created none, all at once. False if some are not the graph's."""
+        first, has_ended = self._first, self._has_ended
+        if min(tasks) < first or max(tasks) >= first + len(has_ended):
+            return False
+        before = has_ended.count(1)
+        deque(map(has_ended.__setitem__, map(sub, tasks, repeat(first)), repeat(1)), maxlen=0)
+        self.left -= has_ended.count(1) - before
+        return True
 
     def _take_end(self, task: int, state: int, error: str, spawned: tuple[int, ...], ended: list[Outcome]) -> bool:
         """Count the end of a task if it is news. Is it one of the graph's?"""

@@ -194,14 +194,11 @@ def unanswered_rows(core: NodeCore) -> list[Row]:
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 
-def send_due_rows(core: NodeCore) -> None:
-    """Send the rows at the end of a step, unless they may be held back."""
+def send_rows(core: NodeCore) -> None:
+    """Send the rows at the end of a step. (The step knows whether they may be held back.)"""
     store = core.store
     rows = store.rows
     assert rows is not None
-    is_due = store.urgent or core.executors.plain_free or core.now_ns >= store.held_until_ns
-    if not (is_due or len(rows) >= ENDS_HELD_MAX):
-        return
     if store.more_rows is not None or len(rows) > ROWS_PER_CALL or core.keeping is not None:
         _send_rows(core)
         return

@@ -73,7 +73,9 @@ def own_transfer(core: NodeCore) -> Transfer:
 
 def offer(core: NodeCore, to: NodeId, why: int, ready: Ready) -> None:
     """Offer a task; what goes to the same node for the same reason in one step leaves in one message."""
-    transfer = own_transfer(core)
+    transfer = core.transfer
+    if transfer is NO_TRANSFER:
+        transfer = own_transfer(core)
     transfer.offers.setdefault((to, why), []).append(ready)
     if why != COPY:
         transfer.lent[ready.spec.id] = (ready, to, core.now_ns)
@@ -118,8 +120,8 @@ def has_seen(core: NodeCore, message: Offer) -> bool:
 
 
 def say_taken(core: NodeCore, to: NodeId, task: int, move: int) -> None:
-    """The lender hears that this task was claimed."""
-    own_transfer(core).taken.setdefault(to, []).append((task, move))
+    """The lender hears that this task was claimed: so this node has claims, and a part of its own for them."""
+    core.transfer.taken.setdefault(to, []).append((task, move))
 
 
 # -- what was lent -----------------------------------------------------------------------------------------------------
@@ -184,7 +186,10 @@ def recover(core: NodeCore, ready: Ready) -> None:
 
 def begin_claim(core: NodeCore, ready: Ready, owner: NodeId, why: int) -> None:
     """This task is being claimed from that node."""
-    own_transfer(core).claims[ready.spec.id] = (ready, owner, why)
+    transfer = core.transfer
+    if transfer is NO_TRANSFER:
+        transfer = own_transfer(core)
+    transfer.claims[ready.spec.id] = (ready, owner, why)
 
 
 def end_claim(core: NodeCore, task: int) -> None:

@@ -251,7 +251,7 @@ class Kernel:
                         ended_task.append(event.task)
                         ended_at.append(now_ns)
                         ended_on.append(to)
-                        if event.sizes:
+                        if event.sizes and not event.error:
                             runs.keep_outputs(machine, event)
                 if not plain_runs:
                     runs.forget(to, event.run)

@@ -48,6 +48,12 @@ class Machine:
             self.objects = set()
         self.objects.update(objects)
 
+    def keep_one(self, object_: int) -> None:
+        """Add an object that was made here."""
+        if self.objects is _NOTHING:
+            self.objects = set()
+        self.objects.add(object_)
+
     def change_objects(self, event: EventType) -> None:
         """Add or remove the objects of an event that the node is about to receive."""
         if isinstance(event, ObjectsFetched):

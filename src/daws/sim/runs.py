@@ -158,7 +158,8 @@ class SimulatedRuns:
 
     def keep_outputs(self, machine: Machine, event: RunEnded) -> None:
         """A run has ended: the machine has what it made, but for objects that travel inside records."""
-        if event.error:
-            return
         first = self.output_start[event.task]
-        machine.keep([first + number for number, size in enumerate(event.sizes) if size > INLINE_BYTES])
+        if len(event.sizes) > 1:
+            machine.keep([first + number for number, size in enumerate(event.sizes) if size > INLINE_BYTES])
+        elif event.sizes and event.sizes[0] > INLINE_BYTES:
+            machine.keep_one(first)

@@ -60,12 +60,12 @@ class PlaceDaws(ParameterizedAnswer, frozen=True):
         if len(inputs) == 1:  # most tasks of most graphs
             largest = inputs[0]
             size = largest[1]
-            if (size <= INLINE_BYTES and threshold) or size <= self._limit_bytes(view, ready):
+            if (size <= INLINE_BYTES and threshold) or size <= self._limit_bytes(view, ready, threshold):
                 return SHARED
             if ready.spec.needs is None and view.node in largest[3]:
                 return DEDICATED
             return _where(view, largest, ready.spec.needs)
-        limit = self._limit_bytes(view, ready)
+        limit = self._limit_bytes(view, ready, threshold)
         free = INLINE_BYTES if threshold else 0
         total = 0
         largest_bytes = -1
@@ -90,17 +90,17 @@ class PlaceDaws(ParameterizedAnswer, frozen=True):
             "largest_bytes": max(sizes, default=0),
             "largest_object": ready.inputs[largest][0] if sizes else -1,
             "largest_places": ready.inputs[largest][3] if sizes else (),
-            "limit_bytes": self._limit_bytes(view, ready),
+            "limit_bytes": self._limit_bytes(view, ready, view.threshold),
             "threshold": view.threshold,
             "estimate_ns": view.estimate_ns(ready.spec),
             "choice": self.choose(view, ready, rng),
         }
 
-    def _limit_bytes(self, view: View, ready: Ready) -> float:
+    def _limit_bytes(self, view: View, ready: Ready, threshold: float) -> float:
         if self.form == "ratio":
-            return view.threshold * view.net_bytes_per_s * view.estimate_ns(ready.spec) * 1e-9
-        if not view.threshold or view.threshold == inf:  # adapt sets these values to mean MDL and MLB, in both forms
-            return view.threshold
+            return threshold * view.net_bytes_per_s * view.estimate_ns(ready.spec) * 1e-9
+        if not threshold or threshold == inf:  # adapt sets these values to mean MDL and MLB, in both forms
+            return threshold
         return self.rate_gbps * 0.125e9 * view.estimate_ns(ready.spec) * 1e-9
 
 
