@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from daws.model.task import TaskSpec
+from daws.model.task import Input, TaskSpec
 from daws.store.log import CallFiles, LoggedStore, StoreSettings, open_store
 from daws.store.log.compact import compact
 from daws.wire.store import CLIENT_HOLDER, Finish, Release, Row, Submit
@@ -41,7 +41,7 @@ def submitted(tasks: int) -> Iterator[list[Row]]:
 def finished(tasks: int) -> Iterator[list[Row]]:
     for low in range(0, tasks, CALL_ROWS):
         yield [
-            Finish(task, 0, NODE, ((task, 20, task, (NODE,), b"what came out of it!"),))
+            Finish(task, 0, NODE, (Input(task, 20, task, (NODE,), b"what came out of it!"),))
             for task in range(low, min(low + CALL_ROWS, tasks))
         ]
 

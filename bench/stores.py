@@ -17,7 +17,7 @@ from pathlib import Path
 
 import uvloop
 
-from daws.model.task import TaskSpec
+from daws.model.task import Input, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.link import connect
@@ -39,7 +39,7 @@ def calls(first: int, tasks: int, size: int, chains: bool) -> Iterator[list[Row]
             Submit(TaskSpec(task, 1, 0, parents[task], (task,), payload=b"some arguments"), parents[task], NODE)
             for task in numbers
         ]
-        yield [Finish(task, 0, NODE, ((task, 20, task, (NODE,), b"what came out of it!"),)) for task in numbers]
+        yield [Finish(task, 0, NODE, (Input(task, 20, task, (NODE,), b"what came out of it!"),)) for task in numbers]
 
 
 def in_memory(tasks: int, size: int, chains: bool) -> tuple[float, float]:

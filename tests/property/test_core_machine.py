@@ -11,6 +11,7 @@ from daws.model.states import DONE, FAILED
 from daws.strategy import PRESETS, parse_strategy
 from daws.strategy.rng import SplitMix64
 from daws.testing import Flock
+from daws.wire.store import logged_task
 from daws.workloads import parse_workload
 
 WORKLOADS = (
@@ -32,7 +33,7 @@ def run(preset: str, workload: str, seed: int, doubled: int = 0, deaths: int = 0
 
 def check(flock: Flock) -> None:
     """Everything is done, and each task stands in the log once."""
-    logged = [row if isinstance(row, int) else row[0] for shard in flock.store.shards for row in shard.log]
+    logged = [logged_task(row) for shard in flock.store.shards for row in shard.log]
     assert sorted(logged) == list(range(flock.client.graph.task_count))
     killed = {task for task, (state, error) in flock.client.ended.items() if state == FAILED and "nodes" in error}
     assert set(flock.client.ended) <= killed

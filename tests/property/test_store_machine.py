@@ -51,6 +51,7 @@ from daws.wire.store import (
     Suspend,
     TakeOver,
     Unready,
+    logged_task,
     shard_of,
 )
 from tests.contract.store.desk import same
@@ -134,7 +135,7 @@ class StoreMachine(RuleBasedStateMachine):
         return self.tasks[number % len(self.tasks)]
 
     def outputs(self, task: int, node: NodeId) -> tuple[Input, ...]:
-        return ((task, 10_000, task, (node,), b""),)
+        return (Input(task, 10_000, task, (node,), b""),)
 
     def carry_out(self, entry: OutboxEntry, node: NodeId) -> list[Ready]:
         """Do what an intent says, then clear it."""
@@ -265,7 +266,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.send(Create(TaskSpec(name, inputs=(parent,)), (parent,), (), (), node, True, True)) == OK
         answer = self.send(Register(parent, name))
         if isinstance(answer, Available):
-            assert [one[0] for one in answer.inputs] == [parent], "perhaps without a place, but it has a name"
+            assert [one.object for one in answer.inputs] == [parent], "perhaps without a place, but it has a name"
             self.send(Satisfy(name, parent, node, answer.inputs))
         elif answer != OK:
             self.send(Cancel(name, node, "no parent"))
@@ -320,7 +321,7 @@ class StoreMachine(RuleBasedStateMachine):
         for shard in range(2):
             (answer,) = self.store.apply(shard, [ReadLog(0)], 0)
             assert isinstance(answer, Log)
-            logged += [row if isinstance(row, int) else row[0] for row in answer.rows]
+            logged += [logged_task(row) for row in answer.rows]
         assert len(logged) == len(set(logged))
 
     @invariant()

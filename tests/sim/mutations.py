@@ -344,7 +344,7 @@ MUTANTS = (
     Mutant(
         "tasks start without what they read", 5, "core/objects.py",
         "    objects, inputs = core.objects.sizes, ready.inputs\n",
-        "    objects, inputs = core.objects.sizes, [one for one in ready.inputs if one[2] < 0]\n",
+        "    objects, inputs = core.objects.sizes, [one for one in ready.inputs if one.producer < 0]\n",
     ),
     Mutant(
         "a late word has made again what was made since", 5, "store/memory/remaking.py",
@@ -381,8 +381,8 @@ MUTANTS = (
     ),
     Mutant(
         "a copy is dropped while others read it", 6, "core/objects.py",
-        "        copies[object_] = readers = max(0, readers - 1)\n",
-        "        copies[object_] = readers = 0\n",
+        "        copies[one.object] = readers = max(0, readers - 1)\n",
+        "        copies[one.object] = readers = 0\n",
     ),
     Mutant(
         "what is being read is evicted", 6, "core/objects.py",
@@ -528,17 +528,17 @@ MUTANTS = (
     # -- 10. the log ------------------------------------------------------------------------------------------------
     Mutant(
         "some commits are not in the log", 10, "store/memory/life.py",
-        '        shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)\n',
+        '        shard.log.append(wire.LoggedEnd(row.task, STATE_DONE, "", spawned) if spawned else row.task)\n',
         "",
     ),
     Mutant(
         "commits of growing tasks do not name their children", 10, "store/memory/life.py",
-        '        shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)\n',
+        '        shard.log.append(wire.LoggedEnd(row.task, STATE_DONE, "", spawned) if spawned else row.task)\n',
         "        shard.log.append(row.task)\n",
     ),
     Mutant(
         "failures are not in the log", 10, "store/memory/stopping.py",
-        "    shard.log.append((task, STATE_FAILED, error, ()))\n",
+        "    shard.log.append(wire.LoggedEnd(task, STATE_FAILED, error, ()))\n",
         "",
         where=("deadly",),
     ),

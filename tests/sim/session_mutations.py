@@ -72,8 +72,8 @@ SESSION_MUTANTS = (
     ),
     Mutant(
         "an object whose nodes have died is taken for a function", 6, "store/memory/sessions.py",
-        "any(one[4] and not one[3] for one in record.outputs)",
-        "any(not one[3] for one in record.outputs)",
+        "any(one.value and not one.places for one in record.outputs)",
+        "any(not one.places for one in record.outputs)",
         where=("live session, store forgets", "live session"),
     ),
     Mutant(

@@ -103,7 +103,7 @@ def explain(session: "Session", future: Future[Any]) -> Explanation:
     if facts is not None and not is_alone and session._closed is None and not session.engine.is_here:
         with suppress(DawsError):
             session.engine.counters()  # behind their answers nothing is on its way that nodes said before
-    outputs = tuple([(output[1], output[3]) for output in session.stored.get(future.task, ())])
+    outputs = tuple([(output.size_bytes, output.places) for output in session.stored.get(future.task, ())])
     if future._state == INLINE:
         outputs = ((len(future._what), ()),)
     elif is_alone and future._state == STORED and future.object in session.files:

@@ -32,7 +32,8 @@ def _result(future: Any) -> Iterable[tuple[str, object]]:
     if future._state == INLINE:
         yield "result", f"{size(len(future._what))}, not read yet"
     elif future._state == STORED:
-        known = [output[1] for output in future._session.stored.get(future.task, ()) if output[0] == future.object]
+        stored = future._session.stored.get(future.task, ())
+        known = [output.size_bytes for output in stored if output.object == future.object]
         yield "result", f"{size(known[0])} in a file, not read yet" if known else "in a file, not read yet"
     elif future._state == VALUE:
         kind = type(future._what)

@@ -50,7 +50,7 @@ class SessionListener:
         is_usual = not several and not counted
         for outcome in outcomes:
             future = take(outcome.task, None)
-            if is_usual and future is not None and not outcome.state and (value := outcome.outputs[0][4]):
+            if is_usual and future is not None and not outcome.state and (value := outcome.outputs[0].value):
                 future._what = value
                 future._state = INLINE
                 if future._told is not None:
@@ -65,8 +65,8 @@ class SessionListener:
             others = several.pop(outcome.task, ()) if several else ()
             if not outcome.state:
                 for one, output in zip((future, *others), outcome.outputs, strict=True):
-                    if output[4]:
-                        one._what = output[4]
+                    if output.value:
+                        one._what = output.value
                         one._state = INLINE
                     else:
                         self.stored[outcome.task] = outcome.outputs
@@ -102,7 +102,7 @@ class SessionListener:
         for future, one in zip(map(self.futures.pop, tasks, repeat(None)), made, strict=True):
             if future is None:
                 continue
-            value: Any = one if one.__class__ is bytes else one[0][4]  # type: ignore[index]
+            value: Any = one if one.__class__ is bytes else one[0].value  # type: ignore[union-attr]
             if value:
                 future._what = value
                 future._state = INLINE

@@ -362,8 +362,8 @@ class MemoSession:
         if awaited.contents_of is not None:
             contents = awaited.contents_of(self, outcome.outputs)
         else:
-            for object_, _, _, places, inline in outcome.outputs:
-                contents.append(inline or self.content(object_, places))
+            for output in outcome.outputs:
+                contents.append(output.value or self.content(output.object, output.places))
         if awaited.call is not None:
             self._write_entry(awaited.call, contents)
             return

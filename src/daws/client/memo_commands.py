@@ -88,14 +88,14 @@ def _reused(layer: MemoSession, names: tuple[str, ...], call: MemoCall, entry: "
 
 def contents_of(layer: MemoSession, outputs: tuple[Input, ...]) -> list[Any]:
     """The parts of a command that are kept: how it ended, the modes of its files, and their contents."""
-    contents: list[Any] = [outputs[0][4] or layer.content(outputs[0][0], outputs[0][3]), b""]
+    contents: list[Any] = [outputs[0].value or layer.content(outputs[0].object, outputs[0].places), b""]
     modes = bytearray()
-    for object_, _, _, places, inline in outputs[1:]:
-        if inline:
-            modes.append(inline[0])
-            contents.append(memoryview(inline)[1:])
+    for output in outputs[1:]:
+        if output.value:
+            modes.append(output.value[0])
+            contents.append(memoryview(output.value)[1:])
             continue
-        path = layer.plain.engine.bring(object_, places)
+        path = layer.plain.engine.bring(output.object, output.places)
         with open(path, "rb") as file:
             modes.append(kept_mode(os.fstat(file.fileno()).st_mode) & 0o377)
             contents.append(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))

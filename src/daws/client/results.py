@@ -43,7 +43,7 @@ class StoredResults:
 
     def places(self, object_: int) -> tuple[NodeId, ...]:
         """The nodes that have an object, as far as that is known here."""
-        found = {output[0]: output[3] for output in self.stored.get(task_of(object_), ())}
+        found = {output.object: output.places for output in self.stored.get(task_of(object_), ())}
         return found.get(object_, ())
 
     def forget(self, task: int) -> bool:
@@ -51,7 +51,7 @@ class StoredResults:
         outputs = self.stored.pop(task, None)
         if self.kept:
             for output in outputs or ():
-                self.kept.pop(output[0], None)
+                self.kept.pop(output.object, None)
         return outputs is not None
 
     def keep_at_end(self) -> None:
@@ -65,12 +65,11 @@ class StoredResults:
         be waited for.
         """
         for output in [one for outputs in reversed([*self.stored.values()]) for one in outputs]:
-            object_, size_bytes, _, places, value = output
-            if value or not room or size_bytes > room_bytes:
+            if output.value or not room or output.size_bytes > room_bytes:
                 continue
             try:
-                self.kept[object_] = self._session.engine.load(object_, places)
-                room_bytes, room = room_bytes - size_bytes, room - 1
+                self.kept[output.object] = self._session.engine.load(output.object, output.places)
+                room_bytes, room = room_bytes - output.size_bytes, room - 1
             except Exception as error:  # a file of a command, or damaged: who asks for it is told
                 if are_away and isinstance(error, UnavailableError | OSError):
                     return

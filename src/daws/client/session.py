@@ -338,7 +338,7 @@ class Session(SessionListener):
         """The node that a new task is handed to, as the strategy says."""
         known: list[Input] = []
         for one in above:
-            known += [output for output in self.stored.get(one.task, ()) if output[0] == one.object]
+            known += [output for output in self.stored.get(one.task, ()) if output.object == one.object]
         members, needs = self.engine.members, options.needs
         turn = self._turns[needs] = self._turns.get(needs, task - 1) + 1
         return self._assign.home(Newcomer(task, needs, tuple(known), turn), members, SEED) if members else NOBODY
@@ -355,11 +355,11 @@ class Session(SessionListener):
         future: Future[Any] = Future(self, task, task)
         if isinstance(made, bytes):
             future._what, future._state = made, INLINE
-            outputs: tuple[Input, ...] = ((task, len(made), task, (home,), made),)
+            outputs: tuple[Input, ...] = (Input(task, len(made), task, (home,), made),)
         else:
             made = made.as_file(task)
             places = self._write(task, made, home)
-            outputs = ((task, made.size_bytes, task, places, b""),)
+            outputs = (Input(task, made.size_bytes, task, places, b""),)
             home = places[0]
             self.stored[task] = outputs
             future._state = STORED

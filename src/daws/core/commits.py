@@ -64,14 +64,14 @@ def finish(
             add_stray(core, [one for one, size in zip(made, sizes, strict=True) if size > INLINE_BYTES])
         if len(made) == 1:  # most tasks of most graphs
             size = sizes[0]
-            outputs = ((made[0], size, task, here, values[0] if values else b""),)
+            outputs = (Input(made[0], size, task, here, values[0] if values else b""),)
             if size > INLINE_BYTES:
                 add_object(core, made[0], size)
                 _learn_size(core, spec.kind, size)
         else:
             each = zip(made, sizes, values or (b"",) * len(made), strict=True)
-            outputs = tuple([(object_, size, task, here, value) for object_, size, value in each])
-            large = [(one[0], one[1]) for one in outputs if one[1] > INLINE_BYTES]
+            outputs = tuple([Input(object_, size, task, here, value) for object_, size, value in each])
+            large = [(one.object, one.size_bytes) for one in outputs if one.size_bytes > INLINE_BYTES]
             for object_, size in large:
                 add_object(core, object_, size)
             _learn_size(core, spec.kind, sum([size for _, size in large]))
@@ -112,7 +112,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         if row.outputs:
             # A store that forgets may let a first attempt run twice.
             if core.objects.copies and (row.attempt or core.keeping is not None):
-                own_copies(core, [one[0] for one in row.outputs])
+                own_copies(core, [one.object for one in row.outputs])
             if not readers:
                 drop_made(core, row.outputs)  # nobody reads them and nobody holds them
             elif objects := large_objects(row.outputs):
@@ -126,7 +126,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         return
     copies = core.objects.copies
     if task not in core.objects.made:  # else a newer run of it has won here, and made the same objects
-        drop_made(core, tuple([one for one in row.outputs if one[0] not in copies]))  # a copy of what won stays
+        drop_made(core, tuple([one for one in row.outputs if one.object not in copies]))  # a copy of what won stays
     if isinstance(answer, Stopped):
         if ready is not None:
             when_safe(core, partial(release_inputs, core, ready))  # failed for good: it reads nothing any more

@@ -31,7 +31,7 @@ def on_run_lacks(core: NodeCore, event: RunLacks) -> None:
     if count >= LACKS_MAX:
         text += f", {count} times in a row; check the memory, the disk and the network of that machine"
         HANDLERS[RunEnded](core, RunEnded(task, event.run, 0, error=text))
-    elif run.spawned or all(one[0] != event.object for one in run.ready.inputs):
+    elif run.spawned or all(one.object != event.object for one in run.ready.inputs):
         error = text + "; submit it again"
         HANDLERS[RunEnded](core, RunEnded(task, event.run, 0, error=error, retry=True, waited=True))
     else:

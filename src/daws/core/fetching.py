@@ -121,14 +121,14 @@ def stage(core: NodeCore, ready: Ready, missing: Sequence[Input]) -> None:
     task = ready.spec.id
     fetching = own_fetching(core)
     fetching.ahead_until_ns = core.now_ns + FETCH_AHEAD_NS
-    fetching.waiting[task] = (ready, {one[0] for one in missing})
+    fetching.waiting[task] = (ready, {one.object for one in missing})
     if core.objects.copies:
         pin(core, ready)
     coming, tried, members, node = fetching.coming, fetching.tried, core.members, core.node
     wanted: list[Transfer] = []
     gone: list[int] = []
     for one in missing:
-        object_, size_bytes, _, places, _ = one
+        object_, places = one.object, one.places
         waiting = coming.get(object_)
         if waiting is not None:
             waiting.append(task)
@@ -140,7 +140,7 @@ def stage(core: NodeCore, ready: Ready, missing: Sequence[Input]) -> None:
             if place is None:
                 gone.append(object_)
                 continue
-        wanted.append((object_, size_bytes, place))  # type: ignore[arg-type]
+        wanted.append((object_, one.size_bytes, place))  # type: ignore[arg-type]
     if wanted:
         core.out.append(FetchObjects(tuple(wanted)))
     if gone:
@@ -158,8 +158,8 @@ def fetch_for_keeping(core: NodeCore, wanted: Sequence[Transfer]) -> None:
 
 def _next_place(core: NodeCore, wanted: Input) -> NodeId | None:
     """The first of its places that is alive and has not failed us yet; the client comes last."""
-    tried = core.fetching.tried.get(wanted[0], ())
-    for place in wanted[3]:
+    tried = core.fetching.tried.get(wanted.object, ())
+    for place in wanted.places:
         if place not in tried and place != core.node and (place in core.members or place == CLIENT):
             return place
     return None
@@ -247,7 +247,7 @@ def _doubt(core: NodeCore, objects: list[int]) -> None:
 def _has_stranger(core: NodeCore, object_: int) -> bool:
     wanted = _input_of(core, core.fetching.coming[object_], object_)
     known = (core.node, CLIENT)
-    return wanted is not None and any(place not in core.members and place not in known for place in wanted[3])
+    return wanted is not None and any(place not in core.members and place not in known for place in wanted.places)
 
 
 def look_again(core: NodeCore) -> None:
@@ -265,7 +265,7 @@ def look_again(core: NodeCore) -> None:
         if wanted is None or place is None:
             lost.append(object_)
         else:
-            core.out.append(FetchObjects(((object_, wanted[1], place),)))
+            core.out.append(FetchObjects(((object_, wanted.size_bytes, place),)))
     _lost(core, lost)
     core.schedule_soon()  # executors may have been kept for tasks that do not come any more
     if since:
@@ -277,7 +277,7 @@ def _input_of(core: NodeCore, tasks: list[int], object_: int) -> Input | None:
     for task in tasks:
         entry = core.fetching.waiting.get(task)
         for one in entry[0].inputs if entry is not None else ():
-            if one[0] == object_:
+            if one.object == object_:
                 return one
     return None
 

@@ -124,7 +124,7 @@ def _objects(core: NodeCore) -> list[str]:
     readers: Counter[int] = Counter()
     for name, ready in places(core):
         if name in ("staging", "staged", "running", "suspended"):
-            readers.update({one[0] for one in ready.inputs})
+            readers.update({one.object for one in ready.inputs})
     for one, count in here.copies.items():
         if count != readers[one]:
             wrong.append(f"object {one} is pinned by {count} tasks and read by {readers[one]}")
@@ -148,7 +148,8 @@ def _staging(core: NodeCore) -> list[str]:
         ]
     wrong += [f"places were tried for object {one}, which nobody fetches" for one in tried if one not in coming]
     for ready in core.fetching.staged:
-        missing = {one[0] for one in ready.inputs if one[1] > INLINE_BYTES and one[0] not in core.objects.sizes}
+        large = {one.object for one in ready.inputs if one.size_bytes > INLINE_BYTES}
+        missing = large - core.objects.sizes.keys()
         if missing:
             wrong.append(f"task {ready.spec.id} is staged without objects {sorted(missing)}")
     return wrong

@@ -140,7 +140,7 @@ def _by_index(core: NodeCore, thief: NodeId, contexts: Contexts, amount: int, mo
 
     def worth(ready: Ready) -> float:
         """Infinite if it has all that is to be had, negative if another has more and is to be waited for."""
-        total = sum([one[1] for one in ready.inputs if one[1] > INLINE_BYTES])
+        total = sum([one.size_bytes for one in ready.inputs if one.size_bytes > INLINE_BYTES])
         cached = cached_bytes(core, thief, ready) if total else 0
         if cached == total:
             return inf

@@ -117,14 +117,14 @@ def count_damage(core: NodeCore, task: int, most: int) -> int:
 def missing_inputs(core: NodeCore, ready: Ready) -> Sequence[Input]:
     objects, inputs = core.objects.sizes, ready.inputs
     if len(inputs) == 1:  # most tasks of most graphs
-        return inputs if inputs[0][0] not in objects and inputs[0][1] > INLINE_BYTES else ()
-    return [one for one in inputs if one[0] not in objects and one[1] > INLINE_BYTES]
+        return inputs if inputs[0].object not in objects and inputs[0].size_bytes > INLINE_BYTES else ()
+    return [one for one in inputs if one.object not in objects and one.size_bytes > INLINE_BYTES]
 
 
 def are_small(inputs: tuple[Input, ...]) -> bool:
     """Do all of these travel inside records? Then there is nothing to fetch, to pin or to let go of."""
     for one in inputs:  # noqa: SIM110 (a generator would cost more than the question)
-        if one[1] > INLINE_BYTES:
+        if one.size_bytes > INLINE_BYTES:
             return False
     return True
 
@@ -132,8 +132,8 @@ def are_small(inputs: tuple[Input, ...]) -> bool:
 def large_objects(outputs: tuple[Input, ...]) -> tuple[int, ...]:
     """The outputs that do not travel inside records."""
     if len(outputs) == 1:
-        return (outputs[0][0],) if outputs[0][1] > INLINE_BYTES else ()
-    return tuple([one[0] for one in outputs if one[1] > INLINE_BYTES])
+        return (outputs[0].object,) if outputs[0].size_bytes > INLINE_BYTES else ()
+    return tuple([one.object for one in outputs if one.size_bytes > INLINE_BYTES])
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------
@@ -182,8 +182,8 @@ def pin(core: NodeCore, ready: Ready) -> None:
     copies = core.objects.copies
     if copies:
         for one in ready.inputs:
-            if one[0] in copies:
-                copies[one[0]] += 1
+            if one.object in copies:
+                copies[one.object] += 1
 
 
 def pin_copy(core: NodeCore, object_: int) -> None:
@@ -197,13 +197,13 @@ def unpin(core: NodeCore, ready: Ready) -> None:
     copies = core.objects.copies
     if not copies:
         return
-    for object_, size_bytes, _, _, _ in ready.inputs:
-        readers = copies.get(object_)
+    for one in ready.inputs:
+        readers = copies.get(one.object)
         if readers is None:
             continue
-        copies[object_] = readers = max(0, readers - 1)
-        if not readers and not core.strategy.cache.keeps(core, size_bytes):
-            _drop_copy(core, object_)
+        copies[one.object] = readers = max(0, readers - 1)
+        if not readers and not core.strategy.cache.keeps(core, one.size_bytes):
+            _drop_copy(core, one.object)
 
 
 def unpin_copy(core: NodeCore, object_: int) -> None:
@@ -229,7 +229,8 @@ def end_reading(core: NodeCore, ready: Ready) -> None:
     objects = core.objects
     copies, fresh = objects.copies, objects.fresh
     read_bytes = 0
-    for object_, size_bytes, _, _, _ in ready.inputs:
+    for one in ready.inputs:
+        object_, size_bytes = one.object, one.size_bytes
         if size_bytes <= INLINE_BYTES:
             continue
         read_bytes += size_bytes
@@ -279,7 +280,7 @@ def put_object(core: NodeCore, task: int, outputs: tuple[Input, ...]) -> None:
     objects = large_objects(outputs)
     if objects:
         here = own_objects(core)
-        here.sizes.update([(one[0], one[1]) for one in outputs if one[0] in objects])
+        here.sizes.update([(one.object, one.size_bytes) for one in outputs if one.object in objects])
         here.made[task] = ((HELD,), core.now_ns, objects)
 
 
@@ -313,10 +314,11 @@ def release_inputs(core: NodeCore, ready: Ready) -> None:
     """A task is done for good: the places of what it read learn that it needs it no more."""
     task, node = ready.spec.id, core.node
     releases: dict[NodeId, list[tuple[int, int]]] | None = None
-    for _, size_bytes, producer, places, _ in ready.inputs:
-        if size_bytes <= INLINE_BYTES or producer < 0:
+    for one in ready.inputs:
+        producer = one.producer
+        if one.size_bytes <= INLINE_BYTES or producer < 0:
             continue
-        for place in places:  # one, unless it was put in from outside
+        for place in one.places:  # one, unless it was put in from outside
             if place == node:
                 release_made(core, producer, task)
                 continue
@@ -408,7 +410,7 @@ def send_freed(core: NodeCore) -> None:
 def drop_made(core: NodeCore, outputs: tuple[Input, ...]) -> None:
     """Objects of a run that did not win, or that nobody reads."""
     for one in outputs:
-        _drop(core, one[0])
+        _drop(core, one.object)
 
 
 def _drop(core: NodeCore, object_: int) -> None:

@@ -82,13 +82,13 @@ def note_handed(core: NodeCore, node: NodeId, ready: Ready) -> None:
     """A task goes to a node, which will have what it reads."""
     holders = core.peers.holders
     assert holders is not None
-    for object_, size_bytes, _, _, _ in ready.inputs:
-        if size_bytes > INLINE_BYTES:
-            nodes = holders.get(object_)
+    for one in ready.inputs:
+        if one.size_bytes > INLINE_BYTES:
+            nodes = holders.get(one.object)
             if nodes is None:
                 if len(holders) >= HOLDERS_MAX:
                     del holders[next(iter(holders))]
-                holders[object_] = {node: None}
+                holders[one.object] = {node: None}
             else:
                 nodes[node] = None
 
@@ -98,9 +98,9 @@ def cached_bytes(core: NodeCore, node: NodeId, ready: Ready) -> int:
     holders = core.peers.holders
     assert holders is not None
     cached = 0
-    for object_, size_bytes, _, places, _ in ready.inputs:
-        if size_bytes > INLINE_BYTES and (node in places or node in holders.get(object_, ())):
-            cached += size_bytes
+    for one in ready.inputs:
+        if one.size_bytes > INLINE_BYTES and (node in one.places or node in holders.get(one.object, ())):
+            cached += one.size_bytes
     return cached
 
 
@@ -109,10 +109,10 @@ def most_cached_bytes(core: NodeCore, ready: Ready) -> int:
     holders = core.peers.holders
     assert holders is not None
     held: dict[NodeId, int] = {}
-    for object_, size_bytes, _, places, _ in ready.inputs:
-        if size_bytes > INLINE_BYTES:
-            for node in dict.fromkeys((*places, *holders.get(object_, ()))):
-                held[node] = held.get(node, 0) + size_bytes
+    for one in ready.inputs:
+        if one.size_bytes > INLINE_BYTES:
+            for node in dict.fromkeys((*one.places, *holders.get(one.object, ()))):
+                held[node] = held.get(node, 0) + one.size_bytes
     able = [size for node, size in held.items() if _can_run(core, node, ready)]
     return max(able, default=0)
 

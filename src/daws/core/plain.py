@@ -24,7 +24,7 @@ from daws.core.handlers import HANDLERS, handles
 from daws.core.lengths import SAMPLE_ALL, SAMPLE_MASK, learn_length
 from daws.core.objects import are_small
 from daws.core.store_calls import add_ends
-from daws.model.task import Ready, TaskSpec
+from daws.model.task import Input, Ready, TaskSpec
 from daws.wire.store import Finish, FinishSmall, Row
 
 if TYPE_CHECKING:
@@ -225,6 +225,6 @@ def _commit(core: NodeCore, tasks: list[int], readies: list[Ready], specs: list[
     if core.config.small_finishes and not readies[0].inputs and objects == tasks and all(values):
         rows: list[Row] = [*map(FinishSmall, tasks, attempts, repeat(core.node), values)]
     else:
-        outputs = zip(zip(objects, map(len, values), tasks, repeat(here), values))
+        outputs = zip(map(Input, objects, map(len, values), tasks, repeat(here), values))
         rows = [*map(Finish, tasks, attempts, repeat(core.node), outputs)]
     add_ends(core, rows, not all(map(is_leaf, specs)))

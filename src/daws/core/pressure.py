@@ -24,7 +24,7 @@ def step_forward(core: NodeCore, ready: Ready) -> bool:
     """Stage a task that reads objects and has them all here, so that under pressure it does not wait behind others."""
     if ready.mode or (core.queues.doomed and ready.spec.id in core.queues.doomed):
         return False
-    if not any(one[1] > INLINE_BYTES for one in ready.inputs) or missing_inputs(core, ready):
+    if not any(one.size_bytes > INLINE_BYTES for one in ready.inputs) or missing_inputs(core, ready):
         return False
     pin(core, ready)
     add_staged(core, ready)
@@ -34,11 +34,11 @@ def step_forward(core: NodeCore, ready: Ready) -> bool:
 
 def makes_room(core: NodeCore, ready: Ready) -> bool:
     """Does it read something here that goes when its readers have ended? An object that a client holds does not."""
-    for object_, size_bytes, producer, _, _ in ready.inputs:
-        if size_bytes > INLINE_BYTES:
-            if object_ in core.objects.copies:
+    for one in ready.inputs:
+        if one.size_bytes > INLINE_BYTES:
+            if one.object in core.objects.copies:
                 return True
-            made = core.objects.made.get(producer)
+            made = core.objects.made.get(one.producer)
             if made is not None and HELD not in made[0]:
                 return True
     return False

@@ -86,4 +86,4 @@ def _waiting(core: NodeCore) -> list[Ready]:
 def _can_wait(core: NodeCore, staged: Ready) -> bool:
     if staged.mode or staged.spec.needs is not None:
         return False
-    return all(core.strategy.cache.keeps(core, one[1]) for one in staged.inputs)
+    return all(core.strategy.cache.keeps(core, one.size_bytes) for one in staged.inputs)

@@ -40,11 +40,11 @@ def give_up_inputs(core: NodeCore, ready: Ready, lost: Mapping[int, tuple[NodeId
     the places that were tried."""
     if ready.mode & REPLICA:
         return  # a second run may just be dropped; the owner's remains
-    inputs = [one for one in ready.inputs if one[0] in lost]
-    from_outside = next((one for one in inputs if one[2] < 0), None)
+    inputs = [one for one in ready.inputs if one.object in lost]
+    from_outside = next((one for one in inputs if one.producer < 0), None)
     if from_outside is not None:
         error = (
-            f"ObjectLost: task {ready.spec.id} reads object {from_outside[0]}, "
+            f"ObjectLost: task {ready.spec.id} reads object {from_outside.object}, "
             "which was put in from outside and has no place left; put it in again and submit the task anew"
         )
         ask(core, ready.spec.id, Finish(ready.spec.id, ready.attempt, core.node, (), error))
@@ -52,9 +52,9 @@ def give_up_inputs(core: NodeCore, ready: Ready, lost: Mapping[int, tuple[NodeId
     # Beside what was tried: this node itself, and places that are no members, whatever the store believes of them.
     gone: dict[NodeId, None] = {}
     for one in inputs:
-        gone |= dict.fromkeys(lost[one[0]])
-        gone |= dict.fromkeys(place for place in one[3] if place == core.node or place not in core.members)
-    producers = dict.fromkeys(one[2] for one in inputs)
+        gone |= dict.fromkeys(lost[one.object])
+        gone |= dict.fromkeys(place for place in one.places if place == core.node or place not in core.members)
+    producers = dict.fromkeys(one.producer for one in inputs)
     note_unreachable(core, ready.spec.id, tuple(gone))
     know_until(core, ready)
     ask(core, ready.spec.id, Unready(ready.spec.id, core.node, ready.move, tuple(producers)))

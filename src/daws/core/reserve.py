@@ -60,7 +60,7 @@ def _coming_count(core: NodeCore, spec: TaskSpec, patience_ns: int) -> int:
         most_bytes = patience_ns * core.net_bytes_per_s * 1e-9
         for other, lacks in core.fetching.waiting.values():
             if RAISED > other.spec.rank > rank and other.spec.priority >= priority:
-                count += sum([one[1] for one in other.inputs if one[0] in lacks]) <= most_bytes
+                count += sum([one.size_bytes for one in other.inputs if one.object in lacks]) <= most_bytes
     if core.objects.finishing and patience_ns >= COMMIT_NS:
         for done in core.objects.finishing.values():
             before = done.spec

@@ -507,7 +507,7 @@ class SessionCore:
     def _on_located(self, row: Locate, answer: AnswerType) -> None:
         self.ends.on_located(self, row, answer)
         if self.letting_go.waits_for(row.task):
-            places = [place for one in answer.inputs for place in one[3]] if isinstance(answer, Available) else ()
+            places = [place for one in answer.inputs for place in one.places] if isinstance(answer, Available) else ()
             self.letting_go.add(row.task, tuple(dict.fromkeys(places)), self.members)
 
     def _on_story(self, row: Inspect, answer: AnswerType) -> None:

@@ -25,9 +25,11 @@ from daws.wire.store import (
     Inspect,
     Locate,
     Log,
+    LoggedEnd,
     LogRow,
     ReadLog,
     Story,
+    logged_task,
     shard_of,
 )
 from daws.wire.store import DONE as HAS_ENDED
@@ -122,7 +124,7 @@ class SessionEnds:
         if answer.trimmed:
             self._seek(core, shard)
         for one in self.take_commits(core, answer.rows):
-            task, state, error = (one, DONE, "") if isinstance(one, int) else one[:3]
+            task, state, error = (one, DONE, "") if isinstance(one, int) else (one.task, one.state, one.error)
             if task in self.pending and task not in self._looked_up:
                 self._has_news = True
                 if state == DONE:
@@ -136,7 +138,7 @@ class SessionEnds:
             return rows
         if core.cancels.has_any:
             for row in rows:
-                core.cancels.ended(row if isinstance(row, int) else row[0])
+                core.cancels.ended(logged_task(row))
         return core.graph.take_ends(rows, self._ended)
 
     def _seek(self, core: "SessionCore", shard: int) -> None:
@@ -194,7 +196,7 @@ class SessionEnds:
     def _take_story(self, core: "SessionCore", task: int, answer: AnswerType) -> None:
         """Count a task of the graph whose commit was dropped before it was read."""
         if isinstance(answer, Story) and answer.state in (FAILED, CANCELLED_STATE):
-            self.take_commits(core, [(task, answer.state, answer.error, ())])
+            self.take_commits(core, [LoggedEnd(task, answer.state, answer.error, ())])
         elif answer == HAS_ENDED or (isinstance(answer, Story) and answer.ended):
             self.take_commits(core, [task])
 

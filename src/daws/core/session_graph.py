@@ -22,7 +22,7 @@ from daws.strategy.decisions import raised_ranks
 from daws.wire.ends import Outcome
 from daws.wire.store import CANCELLED as IS_CANCELLED
 from daws.wire.store import DONE as HAS_ENDED
-from daws.wire.store import OK, SHARD_BLOCK_BITS, STRUCK, AnswerType, Create, LogRow, Row, shard_of
+from daws.wire.store import OK, SHARD_BLOCK_BITS, STRUCK, AnswerType, Create, LoggedEnd, LogRow, Row, shard_of
 
 if TYPE_CHECKING:
     from daws.core.session import SessionCore
@@ -136,7 +136,7 @@ class SessionGraph:
         if answer != OK:
             self._apart[task] = None
             state, error = END_OF.get(answer, NOT_TAKEN) if isinstance(answer, int) else NOT_TAKEN
-            core.ends.take_commits(core, [(task, state, error, ())])
+            core.ends.take_commits(core, [LoggedEnd(task, state, error, ())])
 
     def _hand_out(self, core: "SessionCore") -> None:
         core.hand_outs.expect([node for node in self._rows.nodes if node not in core.members])
@@ -171,8 +171,8 @@ class SessionGraph:
         Return the ends of other tasks."""
         if not self._creations and {*map(type, rows)} == {int} and self._take_plain(rows):  # type: ignore[arg-type]
             return []
-        each = [(row, DONE, "", ()) if isinstance(row, int) else row for row in rows]
-        return [row for row, one in zip(rows, each, strict=True) if not self._take_end(*one, ended)]
+        ends = [LoggedEnd(row, DONE, "", ()) if isinstance(row, int) else row for row in rows]
+        return [row for row, end in zip(rows, ends, strict=True) if not self._take_end(end, ended)]
 
     def _take_plain(self, tasks: Sequence[int]) -> bool:
         """Count tasks that have ended well and have created none, all at once. False if some are not the graph's."""
@@ -184,25 +184,26 @@ class SessionGraph:
         self.left -= has_ended.count(1) - before
         return True
 
-    def _take_end(self, task: int, state: int, error: str, spawned: tuple[int, ...], ended: list[Outcome]) -> bool:
+    def _take_end(self, end: LoggedEnd, ended: list[Outcome]) -> bool:
         """Count the end of a task if it is news. Is it one of the graph's?"""
+        task = end.task
         place = task - self._first
         if 0 <= place < len(self._has_ended):
-            self._note_creations(task, spawned, True)
+            self._note_creations(task, end.spawned, True)
             if self._has_ended[place]:
                 return True
             self._has_ended[place] = 1
             self.left -= 1
         elif task >= FIRST_SPAWNED_ID:
-            self._note_creations(task, spawned, task in self.spawned)
+            self._note_creations(task, end.spawned, task in self.spawned)
             if task in self._ended_spawned:
                 return True
             self._ended_spawned.add(task)  # perhaps before its creator's end was read, which may never come
             self.left -= task in self.spawned
         else:
             return False
-        if state != DONE:
-            ended.append(Outcome(task, (), state, error))
+        if end.state != DONE:
+            ended.append(Outcome(task, (), end.state, end.error))
         return True
 
     def _note_creations(self, task: int, spawned: tuple[int, ...], counts: bool) -> None:
@@ -321,7 +322,7 @@ class GraphRows:
         external = self._externals
         if not external:
             return [()] * len(reads)
-        first = external[0][0]
+        first = external[0].object
         return [tuple([external[one - first] for one in inputs if one >= first]) for inputs in reads]
 
     def _make_externals(self, places: list[int]) -> list[Input]:
@@ -329,7 +330,13 @@ class GraphRows:
         first = self._graph.external_start
         sizes = self._graph.object_bytes[first:].tolist()
         return [
-            (self._first + first + index, size, NO_TASK, (self.nodes[place], CLIENT) if place >= 0 else (CLIENT,), b"")
+            Input(
+                object=self._first + first + index,
+                size_bytes=size,
+                producer=NO_TASK,
+                places=(self.nodes[place], CLIENT) if place >= 0 else (CLIENT,),
+                value=b"",
+            )
             for index, (size, place) in enumerate(zip(sizes, places, strict=True))
         ]
 

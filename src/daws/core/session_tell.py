@@ -55,7 +55,7 @@ class HandOuts:
 
     def put(self, row: Submit) -> None:
         """Objects that a client has put on nodes: who has them has to know."""
-        for node in row.outputs[0][3]:
+        for node in row.outputs[0].places:
             self._objects.setdefault(node, []).append(row)
 
     def add_many(self, node: NodeId, tasks: list[Ready]) -> None:

@@ -161,7 +161,7 @@ class Writing:
 
     def _write(self, core: "SessionCore", row: Submit) -> None:
         task = row.spec.id
-        is_function = bool(row.outputs) and not row.outputs[0][3]
+        is_function = bool(row.outputs) and not row.outputs[0].places
         if not is_function and row.node not in core.members:
             node = core.node_for(task, row)
             if node == NOBODY:
@@ -169,7 +169,7 @@ class Writing:
                 return
             row = replace(row, node=node)
         self.unwritten[task] = row  # with the node that it was given
-        if row.outputs and task not in self._announced and any(one[3] and not one[4] for one in row.outputs):
+        if row.outputs and task not in self._announced and any(one.places and not one.value for one in row.outputs):
             self._announced[task] = False
             core.hand_outs.put(row)
             return

@@ -34,17 +34,27 @@ The rank without this bit orders the task; no executor is kept idle for such a t
 FROM_OUTSIDE = -2
 """The kind of a task that stands for an object that a client has put in: it was done when it came, and never runs."""
 
-Input = tuple[int, int, int, tuple[int, ...], bytes]
-"""One object a task reads: (object id, size in bytes, producing task or NO_TASK, places that have it, its value).
-
-The value is there if the object is small enough to travel inside records. Simulations have none."""
-
 Transfer = tuple[int, int, int]
 """One object on its way to a node: (object id, size in bytes, the place that it comes from)."""
 
 
 def node_id(index: int, incarnation: int) -> NodeId:
     return incarnation << 32 | index
+
+
+class Input(Struct, frozen=True, array_like=True, gc=False):
+    """One object that a task reads or has made: its number, its size, and where it is.
+
+    `producer` is the task that makes it, or NO_TASK. `places` are the nodes that have it. `value` is its content if it
+    is small enough to travel inside records (`INLINE_BYTES`), else empty; simulations have none. A node may
+    hold millions of these, so the garbage collector does not track them. They travel as arrays, without names.
+    """
+
+    object: int
+    size_bytes: int
+    producer: int
+    places: tuple[int, ...]
+    value: bytes
 
 
 class Needs(Struct, frozen=True, array_like=True, gc=False):

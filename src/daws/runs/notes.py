@@ -89,7 +89,7 @@ class RunNotes:
             report.began_ns,
             report.began_ns + report.duration_ns,
             1 if spec.needs is None else spec.needs.cores,
-            sum([one[1] for one in ready.inputs]),
+            sum([one.size_bytes for one in ready.inputs]),
             sum(map(_size, report.results)) if isinstance(report, Ended) else 0,
             int(isinstance(report, Ended)),
         )
@@ -135,7 +135,7 @@ def _links(ready: Ready, report: Ended | Raised, created: _Created | None) -> Ru
     return RunLinks(
         spec.id,
         report.began_ns,
-        tuple([one[:2] for one in ready.inputs]),
+        tuple([(one.object, one.size_bytes) for one in ready.inputs]),
         tuple(zip(spec.outputs, sizes, strict=False)),
         () if created is None else created.all_phases(report.duration_ns),
         0 if spec.needs is None else spec.needs.memory_bytes,

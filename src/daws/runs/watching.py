@@ -64,7 +64,7 @@ class StrategyWatch:
         self.tell(Decided(task, view.node, view.now_ns, decision, answer_name(decision, answer), reasons))
 
     def sent(self, node: NodeId, slot: int, ready: Ready, now_ns: int) -> None:
-        sizes = [(one[1], one[1] > INLINE_BYTES and node not in one[3]) for one in ready.inputs]
+        sizes = [(one.size_bytes, one.size_bytes > INLINE_BYTES and node not in one.places) for one in ready.inputs]
         moved = sum([size for size, is_moved in sizes if is_moved])
         read = sum([size for size, _ in sizes])
         self.tell(Sent(ready.spec.id, node, now_ns, slot, ready.attempt, read, moved))
@@ -142,9 +142,9 @@ class WatchedAssign(_Watched):
     def home(self, newcomer: Newcomer, members: Members, seed: int) -> NodeId:
         home = self.answer.home(newcomer, members, seed)
         held: dict[NodeId, int] = {}
-        for _, size, _, places, _ in newcomer.inputs:
-            for place in places:
-                held[place] = held.get(place, 0) + size
+        for one in newcomer.inputs:
+            for place in one.places:
+                held[place] = held.get(place, 0) + one.size_bytes
         reasons = {"number": newcomer.number, "members": len(members), "held_bytes": held, "choice": home}
         answer = answer_name("assign", self.answer)
         self.tell(Decided(newcomer.number, home, self.now_ns(), "assign", answer, reasons))

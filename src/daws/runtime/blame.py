@@ -30,14 +30,14 @@ def outcomes_of(commits: Iterable[LogRow], find: Find) -> list[Outcome]:
     how it failed, and nothing is to be said of one that went well."""
     outcomes: list[Outcome] = []
     for row in commits:
-        task = row if isinstance(row, int) else row[0]
+        task = row if isinstance(row, int) else row.task
         record = find(task)
         if record is not None and record.state == DONE:
             outcomes.append(Outcome(task, record.outputs))  # as `outcome_of` would
         elif record is not None:
             outcomes.append(outcome_of(task, record, find))
-        elif not isinstance(row, int) and row[1] != DONE:
-            outcomes.append(Outcome(task, (), row[1], row[2]))
+        elif not isinstance(row, int) and row.state != DONE:
+            outcomes.append(Outcome(task, (), row.state, row.error))
     return outcomes
 
 

@@ -9,8 +9,8 @@ def inline_inputs(ready: Ready) -> tuple[bytes, ...] | None:
     """The values that a task reads, if all of them came with it."""
     inputs = ready.inputs
     if len(inputs) == 1:
-        return (inputs[0][4],) if inputs[0][4] else None
-    known = {one[0]: one[4] for one in inputs}
+        return (inputs[0].value,) if inputs[0].value else None
+    known = {one.object: one.value for one in inputs}
     values = tuple([known[object_] for object_ in ready.spec.inputs])
     return values if all(values) else None
 
@@ -29,22 +29,22 @@ class RunInputs:
             return ()
         if len(ready.inputs) == 1:
             return (self._input(run, ready.inputs[0]),)
-        known = {one[0]: one for one in ready.inputs}
+        known = {one.object: one for one in ready.inputs}
         return tuple([self._input(run, known[object_]) for object_ in ready.spec.inputs])
 
     def _input(self, run: int, one: Input) -> bytes | ObjectFile:
         files = self._files
-        if one[4]:
-            return one[4]
-        if one[0] not in files:  # it was given up while the run waited for its function: its worker reports it missing
-            return ObjectFile(files.where(one[0]), one[0], 0)
+        if one.value:
+            return one.value
+        if one.object not in files:  # given up while the run waited for its function: its worker reports it missing
+            return ObjectFile(files.where(one.object), one.object, 0)
         if self._shares_memory:
-            held = files.held(one[0])
+            held = files.held(one.object)
             if held is not None:
-                return ObjectFile("", one[0], len(held), held)
-        files.pin(one[0])
-        self.pinned.setdefault(run, []).append(one[0])
-        return ObjectFile(files.path(one[0]), one[0], files.size_bytes(one[0]))
+                return ObjectFile("", one.object, len(held), held)
+        files.pin(one.object)
+        self.pinned.setdefault(run, []).append(one.object)
+        return ObjectFile(files.path(one.object), one.object, files.size_bytes(one.object))
 
     def unpin(self, run: int) -> None:
         """Release the files of a run that is over."""

@@ -214,23 +214,24 @@ class Nesting:
         self._go_on(nest)
 
     def _result(self, nest: Nest, one: Input) -> bytes | ObjectFile:
-        if one[4]:
-            return one[4]
-        self._files.pin(one[0])
-        nest.pinned.append(one[0])
-        return ObjectFile(self._files.path(one[0]), one[0], self._files.size_bytes(one[0]))
+        if one.value:
+            return one.value
+        self._files.pin(one.object)
+        nest.pinned.append(one.object)
+        return ObjectFile(self._files.path(one.object), one.object, self._files.size_bytes(one.object))
 
     def _missing(self, outcome: Outcome) -> list[Input]:
-        return [one for one in outcome.outputs if not one[4] and one[0] not in self._files]
+        return [one for one in outcome.outputs if not one.value and one.object not in self._files]
 
     def _fetch(self, nest: Nest, task: int, knows_members: bool = False) -> None:
         members = self._core.members
         wanted: list[Transfer] = []
-        for object_, size_bytes, _, places, _ in self._missing(nest.afar[task][1]):
+        for one in self._missing(nest.afar[task][1]):
+            object_ = one.object
             if object_ in self._coming:
                 continue
             tried = nest.in_vain.get(object_, ())
-            left = [place for place in places if place not in tried]
+            left = [place for place in one.places if place not in tried]
             if not left:
                 self._give_up(nest.run, object_)
                 return
@@ -238,7 +239,7 @@ class Nesting:
                 left = [place for place in left if place in members]
             if left:
                 self._coming[object_] = nest, task, left[1:]
-                wanted.append((object_, size_bytes, left[0]))
+                wanted.append((object_, one.size_bytes, left[0]))
             else:
                 self._doubted[task] = nest
                 self._ask_members()

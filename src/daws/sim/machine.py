@@ -61,7 +61,7 @@ class Machine:
         elif isinstance(event, ObjectsPut):
             self.keep([one[0] for one in event.objects])
         elif isinstance(event, NewTasks):
-            self.keep([one[0] for row in event.tasks for one in row.outputs if one[1] > INLINE_BYTES])
+            self.keep([one.object for row in event.tasks for one in row.outputs if one.size_bytes > INLINE_BYTES])
         elif isinstance(event, ObjectsLost) and self.objects:
             self.objects.difference_update(event.objects)
 

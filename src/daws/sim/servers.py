@@ -19,7 +19,7 @@ from daws.sim.machine import FATE, STORE
 from daws.store.log.logged import LoggedCall, LoggedStore, StoreSettings, carry_out, go_on, set_up
 from daws.store.memory.snapshot import commit_count, commits_since
 from daws.strategy.rng import SplitMix64
-from daws.wire.store import AnswerType, Satisfy, TakeOver, shard_of
+from daws.wire.store import AnswerType, Satisfy, TakeOver, logged_task, shard_of
 
 if TYPE_CHECKING:
     from daws.sim.kernel import Kernel
@@ -184,7 +184,7 @@ class Servers:
         if self.plan.failovers and kernel.holds_spawned:
             # The store may forget such ends for good, before the client has read them.
             rows = commits_since(kernel.store, shard, ended)
-            spawned = [row for row in rows if (row if isinstance(row, int) else row[0]) >= FIRST_SPAWNED_ID]
+            spawned = [row for row in rows if logged_task(row) >= FIRST_SPAWNED_ID]
             if spawned:
                 kernel.tell_client(CommitsHeard(spawned))
         took_ns = (costs.store_call_ns + costs.store_row_ns * len(call.rows)) * self.slow.get(shard, 1)

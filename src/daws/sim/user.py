@@ -35,7 +35,7 @@ from daws.core.session_events import (
 from daws.model.cluster import Members
 from daws.model.graph import Graph, Growth
 from daws.model.states import DONE, FINAL
-from daws.model.task import CLIENT, FROM_OUTSIDE, INLINE_BYTES, TaskSpec
+from daws.model.task import CLIENT, FROM_OUTSIDE, INLINE_BYTES, Input, TaskSpec
 from daws.sim.checkers.sessions import SessionTruth
 from daws.sim.machine import FATE, STORE
 from daws.sim.servers import TOKENS_BITS
@@ -374,7 +374,7 @@ class SessionUser:
             spec = TaskSpec(task, FROM_OUTSIDE, outputs=(task,))
             home = nodes[more.below(len(nodes))]
             if more.below(plan.functions + plan.puts) < plan.functions:
-                rows.append(Submit(spec, (), -1, ((task, 8, task, (), b"function"),)))
+                rows.append(Submit(spec, (), -1, (Input(task, 8, task, (), b"function"),)))
                 self.truth.functions.add(task)
                 continue
             size = self.kernel.sizes[task]
@@ -382,7 +382,7 @@ class SessionUser:
             for place in places if size > INLINE_BYTES else ():
                 self.kernel.seats[place].keep((task,))
             made = b"" if size > INLINE_BYTES else bytes(size)
-            rows.append(Submit(spec, (), home, ((task, size, task, places, made),)))
+            rows.append(Submit(spec, (), home, (Input(task, size, task, places, made),)))
             self.truth.on_put(client.number, task, places)
         return rows
 

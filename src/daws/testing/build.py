@@ -33,12 +33,12 @@ def ready(
     id: int, *inputs: Input, attempt: int = 0, move: int = 0, mode: int = 0, makes: Iterable[int] = (), **more: Any
 ) -> Ready:
     """A ready task, as its owner has it."""
-    return Ready(task(id, [one[0] for one in inputs], makes, **more), attempt, move, inputs, mode)
+    return Ready(task(id, [one.object for one in inputs], makes, **more), attempt, move, inputs, mode)
 
 
 def object_at(producer: int, *places: NodeId, size_bytes: int = BIG) -> Input:
     """An object that task `producer` made, with its places."""
-    return (producer, size_bytes, producer, places, b"")
+    return Input(producer, size_bytes, producer, places, b"")
 
 
 def fetched(object_: int, source: NodeId, size_bytes: int = BIG) -> ObjectsFetched:

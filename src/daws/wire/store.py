@@ -99,7 +99,7 @@ def function_row(function: int, pickled: bytes) -> Submit:
     Answered by OK, as the run waits for it; another function with the same number is REFUSED."""
     digest = blake2b(pickled, digest_size=16).digest()
     spec = TaskSpec(function, FROM_OUTSIDE, outputs=(function,), payload=digest)
-    return Submit(spec, (), NOBODY, ((function, len(pickled), function, (), pickled),))
+    return Submit(spec, (), NOBODY, (Input(function, len(pickled), function, (), pickled),))
 
 
 class Finish(Row, frozen=True):
@@ -130,7 +130,7 @@ class FinishSmall(Row, frozen=True):
 
 def small_output(task: int, node: NodeId, value: bytes) -> tuple[Input, ...]:
     """The outputs of a task that has made one small object with its own number, on this node."""
-    return ((task, len(value), task, (node,), value),)
+    return (Input(task, len(value), task, (node,), value),)
 
 
 class Satisfy(Row, frozen=True):
@@ -476,11 +476,27 @@ class HeldTasks(Answer, frozen=True):
     spawned: int = 0  # tasks that runs have created and that have not ended
 
 
-LogRow = int | tuple[int, int, str, tuple[int, ...]]
+class LoggedEnd(Struct, frozen=True, array_like=True, gc=False):
+    """The end of a task in the log of its shard, if more is to be said than the task's number: it did not end well, or
+    its run has `spawned` tasks. `state` is one of `daws.model.states`."""
+
+    task: int
+    state: int
+    error: str
+    spawned: tuple[int, ...]
+
+
+LogRow = int | LoggedEnd
+"""One commit: the task alone if all went well and it spawned nothing."""
+
+
+def logged_task(row: LogRow) -> int:
+    """The task that a row of the log is about."""
+    return row if isinstance(row, int) else row.task
 
 
 class Log(Answer, frozen=True):
-    """Each commit from the asked number on: the task alone if all went well, else (task, state, error, spawned).
+    """Each commit from the asked number on.
 
     `trimmed` commits from the asked number on are missing, because they were dropped (`TrimLog`): the reader asks
     (`Inspect`) for all tasks of this shard whose ends it waits for.

@@ -4,7 +4,7 @@ from daws.model.session import brought_id
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import READY, WAITING
-from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE, Ready, TaskSpec
+from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE, Input, Ready, TaskSpec
 from daws.wire.store import (
     CANCELLED,
     CLIENT_HOLDER,
@@ -32,6 +32,7 @@ from daws.wire.store import (
     ListSessions,
     Locate,
     Log,
+    LoggedEnd,
     ReadLog,
     Release,
     Remake,
@@ -213,7 +214,7 @@ class AttachingContract(Contract):
         submit(desk, 5)
         submit(desk, FIRST)
         submit(desk, FIRST + 1, FIRST)
-        function = (FIRST + 2, 8, FIRST + 2, (), b"function")
+        function = Input(FIRST + 2, 8, FIRST + 2, (), b"function")
         desk(Submit(TaskSpec(FIRST + 2, FROM_OUTSIDE, outputs=(FIRST + 2,)), (), -1, (function,)))
         submit(desk, FIRST + 3)
         desk(Cancel(FIRST + 3, ANN))
@@ -258,7 +259,7 @@ class AttachingContract(Contract):
             if task != FIRST + 1:
                 desk.done(task)
         desk(Cancel(FIRST + 1, ANN))
-        assert desk(ReadLog(0, 100, 1)) == Log(5, [FIRST, FIRST + 2, (FIRST + 1, STATE_CANCELLED, "", ())])
+        assert desk(ReadLog(0, 100, 1)) == Log(5, [FIRST, FIRST + 2, LoggedEnd(FIRST + 1, STATE_CANCELLED, "", ())])
         assert desk(ReadLog(2, 2, 1)) == Log(4, [FIRST + 2])
         assert desk(ReadLog(LOG_END)) == Log(5, [])
 
@@ -268,7 +269,7 @@ class AttachingContract(Contract):
         row = function_row(BROUGHT, b"pickled")
         assert desk(row) == OK
         assert desk(function_row(BROUGHT, b"another")) == REFUSED
-        assert desk(Locate(BROUGHT)) == Available(((BROUGHT, 7, BROUGHT, (), b"pickled"),))
+        assert desk(Locate(BROUGHT)) == Available((Input(BROUGHT, 7, BROUGHT, (), b"pickled"),))
         assert desk(Release(BROUGHT)) == REFUSED, "the session holds it"
 
     def test_what_runs_have_created_is_found_when_it_is_asked_for(self, desk: Desk):

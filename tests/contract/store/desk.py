@@ -48,7 +48,7 @@ BIG = 1_000_000
 
 
 def made(object_: int, producer: int, *places: NodeId) -> Input:
-    return (object_, BIG, producer, places, b"")
+    return Input(object_, BIG, producer, places, b"")
 
 
 def info(node: NodeId) -> NodeInfo:

@@ -19,6 +19,7 @@ from daws.wire.store import (
     Clear,
     Committed,
     Granted,
+    LoggedEnd,
     Open,
     Register,
     Remake,
@@ -99,7 +100,7 @@ class GrowingContract(Contract):
         desk(Spawn(PARENT, 0, ANN, (first,)))
         desk(Spawn(PARENT, 0, ANN, (second,)))
         desk.done(PARENT)
-        assert desk.log() == [(PARENT, STATE_DONE, "", (first, second))]
+        assert desk.log() == [LoggedEnd(PARENT, STATE_DONE, "", (first, second))]
 
     def test_only_the_owner_of_this_attempt_spawns(self, desk: Desk):
         desk.create(PARENT)

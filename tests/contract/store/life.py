@@ -5,7 +5,7 @@ import pytest
 
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import READY, WAITING
-from daws.model.task import AGAIN, REPLICA, Ready, TaskSpec
+from daws.model.task import AGAIN, REPLICA, Input, Ready, TaskSpec
 from daws.wire.store import (
     CANCELLED,
     DONE,
@@ -82,10 +82,10 @@ class LifeContract(Contract):
     def test_the_end_of_a_small_run_is_the_same_in_short(self, desk: Desk):
         desk.create(PARENT, outputs=[PARENT])
         desk.create(OTHER, outputs=[OTHER])
-        in_full = Finish(PARENT, 0, ANN, ((PARENT, 3, PARENT, (ANN,), b"abc"),))
+        in_full = Finish(PARENT, 0, ANN, (Input(PARENT, 3, PARENT, (ANN,), b"abc"),))
         assert same(desk(FinishSmall(OTHER, 0, ANN, b"abc")), desk(in_full))
         assert desk.state(OTHER) == desk.state(PARENT) == STATE_DONE
-        assert desk(Locate(OTHER)) == Available(((OTHER, 3, OTHER, (ANN,), b"abc"),))
+        assert desk(Locate(OTHER)) == Available((Input(OTHER, 3, OTHER, (ANN,), b"abc"),))
         assert desk(FinishSmall(OTHER, 1, BOB, b"late")) == desk(Finish(PARENT, 1, BOB))
 
     def test_an_empty_call_is_answered(self, desk: Desk):

@@ -2,7 +2,7 @@
 
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import FAILED as STATE_FAILED
-from daws.wire.store import LOG_END, OK, Cancel, Inspect, Log, ReadLog, Remake, Story, TrimLog
+from daws.wire.store import LOG_END, OK, Cancel, Inspect, Log, LoggedEnd, ReadLog, Remake, Story, TrimLog
 from tests.contract.store.desk import ANN, BOB, CHILD, OTHER, PARENT, Contract, Desk, made
 
 
@@ -32,7 +32,7 @@ class ReadingContract(Contract):
         desk.done(0)
         desk.finish(1, error="bad")
         desk(Cancel(2, ANN))
-        assert desk.log() == [0, (1, STATE_FAILED, "bad", ()), (2, STATE_CANCELLED, "", ())]
+        assert desk.log() == [0, LoggedEnd(1, STATE_FAILED, "bad", ()), LoggedEnd(2, STATE_CANCELLED, "", ())]
 
     def test_commits_that_were_read_are_dropped_and_the_others_keep_their_numbers(self, desk: Desk):
         desk = Desk(self.make(shards=1), self.snapshot)

@@ -67,7 +67,7 @@ class SessionsContract(Contract):
         answer = end(desk, SECOND)
         (ready,) = answer.ready or (desk(Satisfy(THIRD, SECOND, ANN, (made(SECOND, SECOND, ANN),))),)
         assert isinstance(ready, Ready)
-        assert sorted(ready.inputs) == [made(FIRST, FIRST, ANN), made(SECOND, SECOND, ANN)]
+        assert sorted(ready.inputs, key=lambda one: one.object) == [made(FIRST, FIRST, ANN), made(SECOND, SECOND, ANN)]
 
     def test_a_parent_that_is_remade_is_waited_for_if_somebody_runs_it(self, desk: Desk):
         submit(desk, FIRST)
@@ -96,7 +96,7 @@ class SessionsContract(Contract):
         assert submit(desk, SECOND, FIRST) is None
         assert desk.state(SECOND) == STATE_FAILED and "bad luck" in desk.story(SECOND).error
         assert desk.story(SECOND).cause == FIRST
-        assert any(not isinstance(row, int) and row[0] == SECOND for row in desk.log()), "the client hears of it"
+        assert any(not isinstance(row, int) and row.task == SECOND for row in desk.log()), "the client hears of it"
         assert desk.finish(SECOND) == FAILED
 
     def test_children_of_what_was_cancelled_are_born_so(self, desk: Desk):

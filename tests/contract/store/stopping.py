@@ -19,6 +19,7 @@ from daws.wire.store import (
     Create,
     Finish,
     Locate,
+    LoggedEnd,
     Open,
     Register,
     Remake,
@@ -38,7 +39,7 @@ class StoppingContract(Contract):
         desk.pair()
         answer = desk.finish(PARENT, error="disk full")
         assert answer == Stopped(outbox_key(PARENT, STOP), (CHILD,), (), "disk full")
-        assert desk.log() == [(PARENT, STATE_FAILED, "disk full", ())]
+        assert desk.log() == [LoggedEnd(PARENT, STATE_FAILED, "disk full", ())]
         spread = desk(Cancel(CHILD, ANN, "disk full", PARENT))
         assert spread == Stopped(outbox_key(CHILD, STOP), (), (), "disk full")
         assert desk.story(CHILD).error == "disk full"
@@ -90,7 +91,7 @@ class StoppingContract(Contract):
         desk.pair()
         desk(Claim(PARENT, ANN, 0, BOB, REPLICATE))
         assert desk(Cancel(PARENT, CAT)) == Stopped(outbox_key(PARENT, STOP), (CHILD,), (ANN, BOB))
-        assert desk.log() == [(PARENT, STATE_CANCELLED, "", ())]
+        assert desk.log() == [LoggedEnd(PARENT, STATE_CANCELLED, "", ())]
         assert desk(Cancel(PARENT, DAN)) == CANCELLED, "another caller need not spread it"
 
     def test_cancel_of_a_waiting_task_stops_nobody(self, desk: Desk):
@@ -109,7 +110,7 @@ class StoppingContract(Contract):
         assert desk(Locate(PARENT)) == CANCELLED
         assert desk(Spawn(PARENT, 0, ANN, (9,))) == CANCELLED
         assert desk(Suspend(PARENT, 0, ANN, (9,))) == CANCELLED
-        assert desk.log() == [(PARENT, STATE_CANCELLED, "", ())]
+        assert desk.log() == [LoggedEnd(PARENT, STATE_CANCELLED, "", ())]
 
     def test_the_first_terminal_state_wins(self, desk: Desk):
         desk.create(PARENT)

@@ -7,7 +7,7 @@ from daws.core.outbox import carry_out
 from daws.core.placement import enqueue
 from daws.core.places import holds
 from daws.core.store_calls import ENDS_HELD_MAX, ENDS_PER_LOOK
-from daws.model.task import AGAIN, CLIENT, INLINE_BYTES, REPLICA
+from daws.model.task import AGAIN, CLIENT, INLINE_BYTES, REPLICA, Input
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, ready
 from daws.testing.build import BIG, created
@@ -131,7 +131,7 @@ def test_small_values_travel_inside_records():
         node.expect(SubmissionTaken)
         node.give(RunEnded(1, node.expect(StartRun, task=1).run, MS, (3,), values=(b"abc",)))
         node.serve(store)
-        assert node.expect(StartRun, task=2).ready.inputs == ((1, 3, 1, (0,), b"abc"),)
+        assert node.expect(StartRun, task=2).ready.inputs == (Input(1, 3, 1, (0,), b"abc"),)
 
 
 def test_a_task_that_is_ready_again_is_taken_once_whichever_answer_comes_first():

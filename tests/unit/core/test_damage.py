@@ -6,7 +6,7 @@ from daws.core.damage import LACKS_MAX
 from daws.core.effects import CallStore, StartRun
 from daws.core.events import ObjectsLost, ObjectsPut, RunEnded, RunLacks
 from daws.core.node import SECOND_NS, NodeConfig
-from daws.model.task import CLIENT, Ready
+from daws.model.task import CLIENT, Input, Ready
 from daws.testing import Driver, ready
 from daws.testing.build import BIG, fetched, object_at
 from daws.wire.messages import Submission, SubmissionTaken
@@ -53,7 +53,7 @@ def test_what_was_only_here_is_made_again():
 def test_what_came_from_outside_and_was_only_here_is_lost_in_words():
     with node_with() as node:
         node.give(ObjectsPut(((8, BIG),)))
-        submit(node, ready(1, (8, BIG, -1, (0,), b"")))
+        submit(node, ready(1, Input(8, BIG, -1, (0,), b"")))
         lacks(node, node.expect(StartRun, task=1), 8)
         [row] = node.expect(CallStore).rows
         assert isinstance(row, Finish) and "ObjectLost: task 1 reads object 8" in row.error

@@ -8,7 +8,7 @@ from daws.core.node import SECOND_NS, NodeConfig
 from daws.core.objects import RELEASE_TICKS, RELEASES_MIN, copies_bytes_max
 from daws.model.cluster import Members, NodeInfo
 from daws.model.states import DONE as STATE_DONE
-from daws.model.task import CLIENT, INLINE_BYTES, REMAKE, Ready
+from daws.model.task import CLIENT, INLINE_BYTES, REMAKE, Input, Ready
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, created, members_of, ready
 from daws.testing.build import BIG, fetched, not_fetched, object_at
@@ -103,7 +103,7 @@ def test_an_executor_that_was_kept_for_what_is_lost_takes_the_next_task():
 
 def test_what_was_put_from_outside_comes_from_the_client_at_last():
     with node_with() as node:
-        submit(node, ready(1, (8, BIG, -1, (2, CLIENT), b"")))
+        submit(node, ready(1, Input(8, BIG, -1, (2, CLIENT), b"")))
         node.expect_fetch(source=2)
         node.give(not_fetched(8, 2))
         node.expect_fetch(source=CLIENT)
@@ -111,7 +111,7 @@ def test_what_was_put_from_outside_comes_from_the_client_at_last():
 
 def test_places_that_are_gone_are_not_even_asked():
     with node_with() as node:
-        submit(node, ready(1, (8, BIG, -1, (77, 0, 1, CLIENT), b"")))
+        submit(node, ready(1, Input(8, BIG, -1, (77, 0, 1, CLIENT), b"")))
         node.expect_fetch(source=1)
         node.give(not_fetched(8, 1))
         node.expect_fetch(source=CLIENT)
@@ -126,7 +126,7 @@ def joined_by(*newcomers: int) -> Leased:
 
 def test_who_joined_a_moment_ago_is_asked_for_what_it_has():
     with node_with() as node:
-        submit(node, ready(1, (8, BIG, -1, (1, 77), b"")))
+        submit(node, ready(1, Input(8, BIG, -1, (1, 77), b"")))
         node.expect_fetch(source=1)
         node.give(not_fetched(8, 1))
         call = node.expect_rows(Watch(1))
@@ -171,7 +171,7 @@ def test_what_is_called_off_while_it_is_in_doubt_is_forgotten():
 
 def test_a_lost_object_from_outside_fails_its_reader():
     with node_with() as node:
-        submit(node, ready(1, (8, BIG, -1, (2,), b"")))
+        submit(node, ready(1, Input(8, BIG, -1, (2,), b"")))
         node.expect_fetch(source=2)
         node.give(not_fetched(8, 2))
         row = node.expect(CallStore).rows[0]

@@ -9,7 +9,7 @@ from daws.model.task import CLIENT, spawned_id
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, created, members_of, ready, task
 from daws.wire.messages import Submission, SubmissionTaken
-from daws.wire.store import REFUSED, Inspect, RowType, Spawn
+from daws.wire.store import REFUSED, Inspect, RowType, Spawn, logged_task
 
 CHILD, OTHER = spawned_id(1, 0, 0), spawned_id(1, 0, 1)
 SHARDS = 3
@@ -56,7 +56,7 @@ class World:
 
     def is_done(self) -> bool:
         """Task 1 is committed."""
-        rows = [row if isinstance(row, int) else row[0] for shard in self.store.shards for row in shard.log]
+        rows = [logged_task(row) for shard in self.store.shards for row in shard.log]
         return 1 in rows
 
 

@@ -100,7 +100,7 @@ def test_a_finished_run_is_committed():
         submit(node, ready(1, makes=[5]))
         run = node.expect(StartRun)
         node.give(RunEnded(1, run.run, 10_000_000, (10,)))
-        call = node.expect_rows(Finish(1, 0, 0, ((5, 10, 1, (0,), b""),)))
+        call = node.expect_rows(Finish(1, 0, 0, (Input(5, 10, 1, (0,), b""),)))
         node.answer(call, Committed(-1))
 
 
@@ -420,7 +420,7 @@ def test_what_goes_on_comes_before_what_begins_also_where_it_may_be_stolen():
         run = node.expect(StartRun, task=1)
         node.give(RunEnded(1, run.run, SECOND_NS, (BIG,)))
         second = node.expect(StartRun, task=2)
-        child = ready(9, (100, BIG, 1, (0,), b""))
+        child = ready(9, Input(100, BIG, 1, (0,), b""))
         node.answer(node.expect(CallStore), Committed(-1, readers=(9,), ready=(child,)))
         assert node.core.queues.shared.count == 2, "it is quick to move"
         node.give(RunEnded(2, second.run, SECOND_NS))

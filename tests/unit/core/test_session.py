@@ -29,7 +29,7 @@ from daws.core.session_events import (
 from daws.model.cluster import Members
 from daws.model.session import brought_id
 from daws.model.states import CANCELLED, DONE, FAILED, READY, WAITING
-from daws.model.task import AGAIN, FIRST_SPAWNED_ID, FROM_OUTSIDE, SUSPECT, TaskSpec
+from daws.model.task import AGAIN, FIRST_SPAWNED_ID, FROM_OUTSIDE, SUSPECT, Input, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.testing import members_of
@@ -114,7 +114,7 @@ class Harness:
     def finish(self, task: int, size: int = 100) -> int:
         """Returns on which node."""
         record = self.record(task)
-        made = (task, size, task, (record.owner,), b"")
+        made = Input(task, size, task, (record.owner,), b"")
         shard = (task >> 6) % self.store.shard_count
         self.store.apply(shard, [Finish(task, record.attempt, record.owner, (made,))], self.now_ns)
         return record.owner
@@ -207,7 +207,7 @@ def test_ends_are_read_from_the_log_and_told_once():
     harness = Harness()
     harness.submit(BASE, BASE + 1)
     harness.finish(BASE)
-    assert [(end.task, end.state, end.outputs[0][0]) for end in ends(harness.tick())] == [(BASE, 0, BASE)]
+    assert [(end.task, end.state, end.outputs[0].object) for end in ends(harness.tick())] == [(BASE, 0, BASE)]
     harness.step(EndsHeard((Outcome(BASE), Outcome(BASE + 1))))
     harness.finish(BASE + 1)
     assert ends(harness.tick(3)) == [] and len(ends(harness.seen)) == 2
@@ -434,7 +434,7 @@ def test_each_loss_of_commits_is_asked_about():
 def test_an_object_is_written_when_a_node_knows_that_it_has_it():
     """A task that reads it may be handed out, and come to its node, as soon as it is written."""
     harness = Harness()
-    put = Submit(TaskSpec(BASE, FROM_OUTSIDE, outputs=(BASE,)), (), 1, ((BASE, 50_000, BASE, (1,), b""),))
+    put = Submit(TaskSpec(BASE, FROM_OUTSIDE, outputs=(BASE,)), (), 1, (Input(BASE, 50_000, BASE, (1,), b""),))
     found = harness.step(TasksSubmitted((put, Submit(TaskSpec(BASE + 1, inputs=(BASE,)), (BASE,), -1))))
     ((node, message),) = sent(NewTasks, found)
     assert node == 1 and message.tasks == (put,) and harness.store.record(BASE) is None

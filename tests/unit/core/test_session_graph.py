@@ -41,6 +41,7 @@ from daws.wire.store import (
     Finish,
     Inspect,
     Log,
+    LoggedEnd,
     LogRow,
     ReadLog,
     Story,
@@ -416,7 +417,7 @@ def test_a_task_is_cancelled_when_the_graph_is_in_the_store():
 def test_a_task_that_has_ended_need_not_be_cancelled():
     harness = session_with(bag(2))
     harness.step(TasksCancelled((BASE, BASE + 1)))
-    log_goes_on(harness, BASE, (BASE + 1, CANCELLED, "", ()))
+    log_goes_on(harness, BASE, LoggedEnd(BASE + 1, CANCELLED, "", ()))
     assert not harness.core.cancels.has_any
 
 
@@ -470,7 +471,7 @@ def test_a_graph_that_has_ended_is_not_asked_about():
 
 def test_those_that_did_not_end_well_are_told():
     harness = session_with(bag(3))
-    found = log_goes_on(harness, (BASE, FAILED, "bad", ()), (BASE + 1, CANCELLED, "", ()), BASE + 2)
+    found = log_goes_on(harness, LoggedEnd(BASE, FAILED, "bad", ()), LoggedEnd(BASE + 1, CANCELLED, "", ()), BASE + 2)
     assert left(harness) == 0
     assert ends(found) == [Outcome(BASE, (), FAILED, "bad"), Outcome(BASE + 1, (), CANCELLED, "")]
 
@@ -506,14 +507,17 @@ def test_tasks_beside_the_graph_are_told_with_what_they_have_made():
 
 def test_tasks_of_other_sessions_are_not_counted():
     harness = session_with(bag(1))
-    assert not ends(log_goes_on(harness, 5 * BASE, (5 * BASE + 1, FAILED, "", ()), BASE + 1)) and left(harness) == 1
+    assert (
+        not ends(log_goes_on(harness, 5 * BASE, LoggedEnd(5 * BASE + 1, FAILED, "", ()), BASE + 1))
+        and left(harness) == 1
+    )
 
 
 def test_ends_that_nodes_tell_do_not_hide_what_tasks_have_created():
     harness = session_with(bag(2))
     name = spawned_id(BASE, 0, 0)
     harness.step(EndsHeard((Outcome(BASE + 1),)))
-    log_goes_on(harness, (BASE, DONE, "", (name,)))
+    log_goes_on(harness, LoggedEnd(BASE, DONE, "", (name,)))
     harness.step(EndsHeard((Outcome(BASE),)))
     assert left(harness) == 2
     log_goes_on(harness, BASE + 1, name)
@@ -533,7 +537,7 @@ def test_a_session_with_a_graph_reads_the_commits_of_all_sessions():
     (call,) = reads(harness.tick())
     assert {row.session for row in call.rows if isinstance(row, ReadLog)} == {NO_SESSION}
     name = spawned_id(BASE, 0, 0)
-    log_goes_on(harness, (BASE, DONE, "", (name,)))
+    log_goes_on(harness, LoggedEnd(BASE, DONE, "", (name,)))
     assert left(harness) == 1
     log_goes_on(harness, name)
     assert left(harness) == 0 and harness.core.graph is not None and harness.core.graph.spawned == {name}
@@ -542,9 +546,9 @@ def test_a_session_with_a_graph_reads_the_commits_of_all_sessions():
 def test_it_waits_for_spawned_tasks_of_committed_attempts_in_any_order():
     name, other, stray = 1 << 60, (1 << 60) + 1, (1 << 60) + 2
     harness = session_with(bag(1))
-    log_goes_on(harness, name, (stray, CANCELLED, "", ()))
+    log_goes_on(harness, name, LoggedEnd(stray, CANCELLED, "", ()))
     assert left(harness) == 1
-    log_goes_on(harness, (BASE, DONE, "", (name, other)))
+    log_goes_on(harness, LoggedEnd(BASE, DONE, "", (name, other)))
     assert left(harness) == 1
     log_goes_on(harness, other)
     assert left(harness) == 0
@@ -553,10 +557,12 @@ def test_it_waits_for_spawned_tasks_of_committed_attempts_in_any_order():
 def test_commits_that_are_heard_of_count_once():
     harness = session_that_may_forget(bag(2))
     good, bad = spawned_id(BASE, 0, 0), spawned_id(BASE, 0, 1)
-    found = harness.step(CommitsHeard((BASE + 1, good, (bad, FAILED, "bad", ()))))
+    found = harness.step(CommitsHeard((BASE + 1, good, LoggedEnd(bad, FAILED, "bad", ()))))
     assert left(harness) == 1 and ends(found) == [Outcome(bad, (), FAILED, "bad")]
     harness.step(CommitsHeard((good,)))
-    found = log_goes_on(harness, good, (bad, FAILED, "bad", ()), (BASE, DONE, "", (good, bad)), BASE + 1)
+    found = log_goes_on(
+        harness, good, LoggedEnd(bad, FAILED, "bad", ()), LoggedEnd(BASE, DONE, "", (good, bad)), BASE + 1
+    )
     assert left(harness) == 0 and not ends(found)
 
 
@@ -569,17 +575,17 @@ def test_commits_that_are_heard_of_leave_alone_what_is_no_task_of_the_graph():
 def test_what_a_forgotten_run_had_created_is_not_waited_for():
     harness = session_that_may_forget(bag(1))
     old, new = spawned_id(BASE, 0, 0), spawned_id(BASE, 1, 0)
-    log_goes_on(harness, (BASE, DONE, "", (old,)))
+    log_goes_on(harness, LoggedEnd(BASE, DONE, "", (old,)))
     assert left(harness) == 1
-    log_is_now(harness, (BASE, DONE, "", (new,)))
+    log_is_now(harness, LoggedEnd(BASE, DONE, "", (new,)))
     assert left(harness) == 1, "but what the next one has created is"
-    log_is_now(harness, (BASE, DONE, "", (new,)), new)
+    log_is_now(harness, LoggedEnd(BASE, DONE, "", (new,)), new)
     assert left(harness) == 0
 
 
 def test_a_run_that_creates_nothing_replaces_one_that_did():
     harness = session_that_may_forget(bag(1))
-    log_goes_on(harness, (BASE, DONE, "", (spawned_id(BASE, 0, 0),)))
+    log_goes_on(harness, LoggedEnd(BASE, DONE, "", (spawned_id(BASE, 0, 0),)))
     log_is_now(harness, BASE)
     assert left(harness) == 0
 
@@ -587,19 +593,19 @@ def test_a_run_that_creates_nothing_replaces_one_that_did():
 def test_nor_is_what_these_have_created():
     harness = session_that_may_forget(bag(1))
     old, new = spawned_id(BASE, 0, 0), spawned_id(BASE, 1, 0)
-    log_goes_on(harness, (old, DONE, "", (spawned_id(old, 0, 0),)))
+    log_goes_on(harness, LoggedEnd(old, DONE, "", (spawned_id(old, 0, 0),)))
     assert left(harness) == 1, "nobody knows yet whether its creator counts"
-    log_is_now(harness, (BASE, DONE, "", (old,)))
+    log_is_now(harness, LoggedEnd(BASE, DONE, "", (old,)))
     assert left(harness) == 1, "of which the end was read before"
-    log_is_now(harness, new, (BASE, DONE, "", (new,)))
+    log_is_now(harness, new, LoggedEnd(BASE, DONE, "", (new,)))
     assert left(harness) == 0
 
 
 def test_a_log_that_has_changed_is_read_from_its_beginning_and_each_end_counts_once():
     harness = session_that_may_forget(bag(3))
-    log_goes_on(harness, BASE, (BASE + 1, FAILED, "bad", ()))
+    log_goes_on(harness, BASE, LoggedEnd(BASE + 1, FAILED, "bad", ()))
     assert left(harness) == 1
-    log_is_now(harness, BASE + 2, BASE, (BASE + 1, DONE, "", ()))
+    log_is_now(harness, BASE + 2, BASE, LoggedEnd(BASE + 1, DONE, "", ()))
     assert left(harness) == 0
     assert [end.state for end in ends(harness.seen)] == [FAILED], "a first end stays"
 

@@ -12,7 +12,7 @@ from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY
-from daws.model.task import CLIENT, REPLICA, Ready, TaskSpec, spawned_id
+from daws.model.task import CLIENT, REPLICA, Input, Ready, TaskSpec, spawned_id
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, created, members_of, ready, task
 from daws.testing.build import BIG, object_at
@@ -28,6 +28,7 @@ from daws.wire.store import (
     Create,
     Estate,
     Finish,
+    LoggedEnd,
     Noted,
     Open,
     Register,
@@ -166,7 +167,7 @@ def test_children_run_and_the_log_names_them():
     node.serve(store)
     node.nothing_left()
     assert [state(store, one) for one in (1, CHILD, OTHER)] == [STATE_DONE] * 3
-    assert store.shards[0].log[0] == (1, STATE_DONE, "", (CHILD, OTHER))
+    assert store.shards[0].log[0] == LoggedEnd(1, STATE_DONE, "", (CHILD, OTHER))
 
 
 def registering(node: Driver) -> CallStore:
@@ -182,7 +183,7 @@ def registering(node: Driver) -> CallStore:
 
 def test_a_child_of_a_task_that_is_done_gets_its_object_at_once():
     with Driver("mlb", members=1, cores=1) as node:
-        given = ((7, 10, 7, (0,), b""),)
+        given = (Input(7, 10, 7, (0,), b""),)
         node.answer(registering(node), Available(given))
         node.expect_rows(Satisfy(CHILD, 7, 0, given), Open(CHILD, 0))
 
@@ -242,7 +243,7 @@ def test_a_task_that_waits_hears_of_failures_too():
 
 def test_waiting_for_what_has_ended_is_no_wait():
     node, store, run = with_store({1: [], 2: []})
-    store.apply(0, [Finish(2, 0, 0, ((2, 10, 2, (0,), b""),))], 0)
+    store.apply(0, [Finish(2, 0, 0, (Input(2, 10, 2, (0,), b""),))], 0)
     node.give(RunWaits(1, run.run, (2,)))
     node.serve(store)
     node.expect(ResumeRun, task=1)

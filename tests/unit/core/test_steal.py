@@ -10,7 +10,7 @@ from daws.core.events import ObjectsPut, RunEnded
 from daws.core.node import SECOND_NS
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import Wish, parse_context
-from daws.model.task import CLIENT, NodeId
+from daws.model.task import CLIENT, Input, NodeId
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
 from daws.testing import Driver, members_of, ready
@@ -110,7 +110,7 @@ def asked(node: Driver) -> None:
 def test_thieves_get_what_begins_something_new_and_chains_go_on_where_they_are():
     with Driver("daws", cores=1) as node:
         node.give(ObjectsPut(((100, 9000),)))
-        goes_on = ready(3, (100, 9000, 50, (0,), b""))
+        goes_on = ready(3, Input(100, 9000, 50, (0,), b""))
         node.give(Submission(CLIENT, 0, (ready(1), ready(2), goes_on, ready(4), ready(5))))
         node.drop(SubmissionTaken)
         node.expect(StartRun, task=3)

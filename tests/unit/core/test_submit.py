@@ -7,7 +7,7 @@ from daws.core.events import Pressure, RunEnded, Started, StoreAnswered
 from daws.core.node import SECOND_NS, NodeConfig, NodeCore
 from daws.core.transfer import BATCHES_MAX
 from daws.model.cluster import Members
-from daws.model.task import CLIENT, FROM_OUTSIDE, TaskSpec
+from daws.model.task import CLIENT, FROM_OUTSIDE, Input, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.strategy import parse_strategy
 from daws.testing import Driver, members_of, ready
@@ -128,7 +128,7 @@ def test_a_node_that_is_no_member_yet_takes_no_objects():
     members = members_of(2)
     info = members_of(3).infos[2]
     core = NodeCore(info, parse_strategy("mlb"), NodeConfig(), 1)
-    put = Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 0, ((1, BIG, 1, (2,), b""),))
+    put = Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 0, (Input(1, BIG, 1, (2,), b""),))
     out: list[EffectType] = []
     core.step(0, [Started(members)], out)
     (join,) = [effect for effect in out if isinstance(effect, CallStore)]
@@ -145,7 +145,7 @@ def test_a_node_that_is_no_member_yet_takes_no_objects():
 def test_of_two_places_of_what_was_put_in_the_second_lets_go_too():
     """Whoever is the first says that nobody reads it any more; then the store knows of no places."""
     node, store = live()
-    made = ((1, BIG, 1, (7, 0), b""),)
+    made = (Input(1, BIG, 1, (7, 0), b""),)
     put = Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 7, made)
     store.apply(0, [put], 0)
     with node:
@@ -214,7 +214,9 @@ def test_what_the_client_has_put_here_goes_if_its_session_has_ended_meanwhile():
     with node:
         store.apply(0, [CloseSession(0)], 0)
         node.give(
-            NewTasks(CLIENT, 1, (Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 0, ((1, BIG, 1, (0,), b""),)),))
+            NewTasks(
+                CLIENT, 1, (Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 0, (Input(1, BIG, 1, (0,), b""),)),)
+            )
         )
         node.expect(SubmissionTaken, batch=1)
         assert node.core.has(1)
@@ -226,7 +228,7 @@ def test_what_the_client_has_put_here_goes_if_its_session_has_ended_meanwhile():
 def test_what_the_client_has_put_here_is_read_here_and_goes_when_nobody_needs_it():
     node, store = live()
     with node:
-        put = Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 0, ((1, BIG, 1, (0,), b""),))
+        put = Submit(TaskSpec(1, FROM_OUTSIDE, outputs=(1,)), (), 0, (Input(1, BIG, 1, (0,), b""),))
         node.give(NewTasks(CLIENT, 1, (put,)))
         node.expect(SubmissionTaken, batch=1)
         node.serve(store)

@@ -3,14 +3,14 @@
 from msgspec import msgpack
 
 from daws.core.events import ObjectsFetched
-from daws.model.task import Needs, Ready, TaskSpec, spawned_id
+from daws.model.task import Input, Needs, Ready, TaskSpec, spawned_id
 from daws.runs.notes import RunNotes
 from daws.wire.notes import News, RunLinks
 from daws.wire.worker import Died, Ended, Raised, Recalled, Seed, Spawned, WaitReport, Written
 
 
 def ready(task: int, kind: int = 3, cores: int = 1, sizes: tuple[int, ...] = ()) -> Ready:
-    inputs = tuple((number, size, -1, (0,), b"") for number, size in enumerate(sizes))
+    inputs = tuple(Input(number, size, -1, (0,), b"") for number, size in enumerate(sizes))
     return Ready(TaskSpec(task, kind, needs=None if cores == 1 else Needs(cores)), 0, 0, inputs)
 
 
@@ -46,7 +46,7 @@ def test_what_a_run_read_and_made_is_told_if_there_is_something_to_tell():
     notes.sent(7, 1, Ready(TaskSpec(1, 0, outputs=(1,)), 0, 0), 0)
     assert notes.reported([Ended(7, 5, (b"abc",), 10)]).links == ()
     spec = TaskSpec(2, 0, inputs=(1,), outputs=(2, 99), needs=Needs(1, memory_bytes=64))
-    notes.sent(8, 1, Ready(spec, 0, 0, ((1, 3, 1, (0,), b"abc"),)), 0)
+    notes.sent(8, 1, Ready(spec, 0, 0, (Input(1, 3, 1, (0,), b"abc"),)), 0)
     news = notes.reported([Ended(8, 5, (b"", Written("file", 1000)), 20)])
     assert news.links == (RunLinks(2, 20, ((1, 3),), ((2, 0), (99, 1000)), (), 64),)
     assert msgpack.decode(msgpack.encode(news), type=News) == news

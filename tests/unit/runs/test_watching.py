@@ -9,7 +9,7 @@ from daws.core.events import EventType, RunEnded, Started
 from daws.core.journal import Journal, replay
 from daws.core.node import NodeConfig, NodeCore
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
-from daws.model.task import CLIENT, Ready, TaskSpec
+from daws.model.task import CLIENT, Input, Ready, TaskSpec
 from daws.runs.watching import StrategyWatch, WatchedAssign, reasons_of
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import SHARED, Newcomer
@@ -22,7 +22,7 @@ MEMBERS = Members(1, INFOS)
 
 
 def ready(task: int, *sizes: int, priority: int = 0) -> Ready:
-    inputs = tuple((100 + number, size, 90, (number % 3,), b"") for number, size in enumerate(sizes))
+    inputs = tuple(Input(100 + number, size, 90, (number % 3,), b"") for number, size in enumerate(sizes))
     return Ready(TaskSpec(task, outputs=(task,), priority=priority), 0, 0, inputs)
 
 
@@ -85,7 +85,7 @@ def test_bytes_of_other_nodes_are_told_apart():
 def test_the_client_tells_which_home_it_chose():
     facts: list[FactType] = []
     assign = WatchedAssign(parse_strategy("daws:assign=data").assign, facts.append, lambda: 11)
-    assert assign.home(Newcomer(4, inputs=((1, 5000, 0, (2,), b""),)), MEMBERS, 0) == 2
+    assert assign.home(Newcomer(4, inputs=(Input(1, 5000, 0, (2,), b""),)), MEMBERS, 0) == 2
     (fact,) = facts
     assert isinstance(fact, Decided) and fact.at_ns == 11 and fact.reasons["held_bytes"] == {2: 5000}
 

@@ -9,7 +9,7 @@ from daws.core.effects import ResumeRun
 from daws.core.events import ObjectsFetched
 from daws.data.files import ObjectFiles
 from daws.model.states import FAILED
-from daws.model.task import Needs, TaskSpec, Transfer, spawned_id
+from daws.model.task import Input, Needs, TaskSpec, Transfer, spawned_id
 from daws.runtime.nesting import Nesting
 from daws.testing import Driver
 from daws.wire.ends import Outcome
@@ -55,7 +55,7 @@ class Node:
         self.nesting.on_resume(ResumeRun(1, RUN, 0))
 
     def end(self, task: int, value: bytes = b"", places: tuple[int, ...] = (0,)) -> None:
-        self.nesting.on_ended([Outcome(task, ((task, len(value) or BIG, task, places, value),))])
+        self.nesting.on_ended([Outcome(task, (Input(task, len(value) or BIG, task, places, value),))])
 
 
 @pytest.fixture

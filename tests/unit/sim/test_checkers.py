@@ -13,7 +13,7 @@ from daws.model.context import Label
 from daws.model.graph import Growth
 from daws.model.graph_builder import GraphBuilder
 from daws.model.states import CANCELLED, DONE, FAILED, RUNNING
-from daws.model.task import REMAKE, REPLICA, SUSPECT, Needs, Ready, TaskSpec, node_id, spawned_id
+from daws.model.task import REMAKE, REPLICA, SUSPECT, Input, Needs, Ready, TaskSpec, node_id, spawned_id
 from daws.sim.checkers import Checker, Violation
 from daws.sim.checkers.commits import ORPHAN_LEASES
 from daws.sim.cluster import cluster_of, joined, parse_group
@@ -30,6 +30,7 @@ from daws.wire.store import (
     Estate,
     Finish,
     Lease,
+    LoggedEnd,
     OutboxEntry,
     Remake,
     Spawn,
@@ -119,7 +120,7 @@ def run_all(checker):
 
 
 def log(store, task, state=DONE):
-    store.shards[0].log.append(task if state == DONE else (task, state, "", ()))
+    store.shards[0].log.append(task if state == DONE else LoggedEnd(task, state, "", ()))
     if store.record(task) is not None:
         store.record(task).state = state
 
@@ -541,7 +542,7 @@ def made():
     start(checker, 0, 0)
     end(checker, 0, 0)
     commit(checker, 0, 0, answer=Committed(-1))
-    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (0,), b""), (1, SMALL, 0, (0,), b""))
+    checker.kernel.store.record(0).outputs = (Input(0, BIG, 0, (0,), b""), Input(1, SMALL, 0, (0,), b""))
     return checker
 
 
@@ -623,7 +624,7 @@ def test_objects_are_kept_for_their_readers():
 
 def test_objects_of_later_attempts_are_kept_too():
     checker = made()
-    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (3,), b""),)
+    checker.kernel.store.record(0).outputs = (Input(0, BIG, 0, (3,), b""),)
     remake(checker, 0, attempt=2)
     commit(checker, 3, 0, attempt=2)
     with complains("node 3 dropped object 0 although task 1 has not read it yet"):
@@ -641,7 +642,7 @@ def test_objects_may_go_when_nobody_will_read_them():
 def test_excuses_for_dropping_an_object():
     checker = made()
     step(checker, 1, out=[DropObject(0)])  # it did not win
-    checker.kernel.store.record(0).outputs = ((0, BIG, 0, (2,), b""),)
+    checker.kernel.store.record(0).outputs = (Input(0, BIG, 0, (2,), b""),)
     step(checker, 0, out=[DropObject(0)])  # the store sends nobody there
     checker = made()
     del checker.kernel.store.infos[0]
@@ -651,7 +652,7 @@ def test_excuses_for_dropping_an_object():
 def test_copies_are_kept_while_they_are_read():
     checker = made()
     step(checker, 1, fetched(0, 0))
-    start(checker, 1, 2, inputs=((0, BIG, 0, (0,), b""),))
+    start(checker, 1, 2, inputs=(Input(0, BIG, 0, (0,), b""),))
     with complains("node 1 dropped object 0 while task 2 was reading it"):
         step(checker, 1, out=[DropObject(0)])
     step(checker, 1, fetched(0, 0))
@@ -684,7 +685,7 @@ def test_lost_tasks_are_noticed():
 def test_what_stands_twice_in_the_log_is_noticed(task):
     checker = watched(bag())
     run_all(checker)
-    checker.kernel.store.shards[0].log += [(task, DONE, "", ())] * (1 if task == 4 else 2)
+    checker.kernel.store.shards[0].log += [LoggedEnd(task, DONE, "", ())] * (1 if task == 4 else 2)
     with complains(f"task {task} stands 2 times in the commit log"):
         checker.finish()
 

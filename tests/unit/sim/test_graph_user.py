@@ -17,7 +17,7 @@ from daws.strategy import parse_strategy
 from daws.strategy.decisions import Site
 from daws.testing import members_of
 from daws.wire.messages import CancelOrder, CancelTaken, Submission
-from daws.wire.store import Create
+from daws.wire.store import Create, LoggedEnd
 
 MEMBERS = members_of(2)
 
@@ -66,7 +66,7 @@ def test_the_user_hears_how_tasks_have_ended():
     stepped(user, Started(MEMBERS))
     assert user.waiting_for == 2 and not user.is_done
     name = spawned_id(0, 0, 0)
-    stepped(user, CommitsHeard(((0, FAILED, "bad", ()), (1, DONE, "", (name,)))))
+    stepped(user, CommitsHeard((LoggedEnd(0, FAILED, "bad", ()), LoggedEnd(1, DONE, "", (name,)))))
     assert user.waiting_for == 1 and user.spawned == {name} and user.ended[0] == (FAILED, "bad")
     stepped(user, CommitsHeard((name,)))
     assert user.is_done

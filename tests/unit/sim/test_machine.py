@@ -8,7 +8,7 @@ from daws.core.effects import FetchObjects
 from daws.core.events import ObjectsFetched, ObjectsLost, ObjectsPut
 from daws.core.objects import own_objects
 from daws.model.cluster import NodeInfo
-from daws.model.task import INLINE_BYTES, TaskSpec
+from daws.model.task import INLINE_BYTES, Input, TaskSpec
 from daws.sim.cluster import cluster_of
 from daws.sim.machine import Machine
 from daws.sim.simulate import FAIR, SIMPLE, Settings, make_kernel
@@ -38,7 +38,7 @@ def test_objects_come_and_go():
 
 def test_objects_that_come_with_new_tasks_are_kept_unless_they_travel_inside_records():
     one = machine()
-    outputs = ((8, BIG, 1, (0,), b""), (9, 10, 1, (0,), b"0123456789"))
+    outputs = (Input(8, BIG, 1, (0,), b""), Input(9, 10, 1, (0,), b"0123456789"))
     one.change_objects(NewTasks(-1, 0, (Submit(TaskSpec(1), (), 0, outputs),)))
     assert one.objects == {8}
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
-from daws.model.task import Needs, NodeId, Ready, TaskSpec
+from daws.model.task import Input, Needs, NodeId, Ready, TaskSpec
 from daws.strategy.decisions import Lately
 
 
@@ -36,7 +36,7 @@ def ready_of(
     needs = Needs(cores, parse_context(context)) if context or cores > 1 else None
     objects = tuple(item[0] for item in inputs)
     spec = TaskSpec(1, inputs=objects, needs=needs, priority=priority, rank=rank, home=home, planned=planned)
-    return Ready(spec, 1, 1, tuple((*item, b"") for item in inputs))
+    return Ready(spec, 1, 1, tuple(Input(*item, b"") for item in inputs))
 
 
 @dataclass

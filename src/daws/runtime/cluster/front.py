@@ -204,7 +204,7 @@ class StoreFront:
         for function, record in (await self.records(functions)).items():
             if record is not None and is_function(record):
                 for asker in self._wanted.pop(function, ()):
-                    asker.send(Learn(function, record.outputs[0][4]))
+                    asker.send(Learn(function, record.outputs[0].value))
 
     # -- the cluster ---------------------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ from daws.data.files import ObjectFiles, read_and_drop
 from daws.model.cluster import Members
 from daws.model.errors import DawsError, InternalError, UnavailableError
 from daws.model.states import FAILED
-from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, NOBODY, NodeId, TaskSpec
+from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, NOBODY, Input, NodeId, TaskSpec
 from daws.runtime.client import SessionDriver
 from daws.runtime.cluster.access import StoreConnection
 from daws.runtime.cluster.ends import LOST
@@ -125,7 +125,7 @@ class JoinedCluster(SessionDriver):
     def learn(self, function: int, pickled: bytes) -> None:
         """Functions are kept in the store, where nodes find them when they need them, whatever becomes of us."""
         size_bytes = min(len(pickled), INLINE_BYTES)
-        made = ((function, size_bytes, function, (), pickled),)
+        made = (Input(function, size_bytes, function, (), pickled),)
         self._new_functions.append(Submit(TaskSpec(function, FROM_OUTSIDE, outputs=(function,)), (), NOBODY, made))
 
     def started(self) -> set[int]:

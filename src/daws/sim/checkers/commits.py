@@ -4,14 +4,10 @@ from daws.model.states import DONE
 from daws.model.task import NodeId, TaskSpec
 from daws.sim.checkers.known import NODE_BITS, NODE_MASK, Known, run_key
 from daws.store.memory.snapshot import commits_in
-from daws.wire.store import Finish, LogRow, Spawn
+from daws.wire.store import Finish, Spawn, logged_task
 
 ORPHAN_LEASES = 4
 """The number of leases for which a task may live on after its spawner was lost."""
-
-
-def task_of(row: LogRow) -> int:
-    return row if isinstance(row, int) else row[0]
 
 
 class Commits:
@@ -71,7 +67,7 @@ class Commits:
                 )
 
     def _check_remake(self, task: int) -> None:
-        entries = sum(task_of(row) == task for row in commits_in(self.known.kernel.store))
+        entries = sum(logged_task(row) == task for row in commits_in(self.known.kernel.store))
         if entries > 1:
             self.known.fail(f"task {task} stands {entries} times in the commit log")
 

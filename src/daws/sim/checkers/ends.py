@@ -6,10 +6,10 @@ import numpy as np
 
 from daws.model.states import FAILED
 from daws.model.task import FIRST_SPAWNED_ID, spawned_id
-from daws.sim.checkers.commits import task_of
 from daws.sim.checkers.known import Known, Sparse
 from daws.sim.checkers.runs import Runs
 from daws.store.memory.snapshot import commits_in, intents_in, is_trimmed, unfinished_in
+from daws.wire.store import logged_task
 
 
 class EndTruth:
@@ -22,7 +22,7 @@ class EndTruth:
     def check_log(self, killers_allowed: bool) -> None:
         """Every task of the graph stands in the commit log once, and whatever was committed stands there."""
         known, store = self.known, self.known.kernel.store
-        tasks = np.array([row if type(row) is int else task_of(row) for row in commits_in(store)], np.int64)
+        tasks = np.array([row if type(row) is int else logged_task(row) for row in commits_in(store)], np.int64)
         inside = (tasks >= 0) & (tasks < known.count)
         times = np.bincount(tasks[inside], minlength=known.count)
         others = Counter(tasks[~inside].tolist())

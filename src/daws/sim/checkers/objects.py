@@ -79,10 +79,10 @@ class Objects:
         if node not in store.infos:
             return  # it is dead and does not know it yet
         record = store.record(self.producer[object_])
-        if record is not None and not any(one[0] == object_ and node in one[3] for one in record.outputs):
+        if record is not None and not any(one.object == object_ and node in one.places for one in record.outputs):
             return  # it was out of reach for somebody who has it made again
         outputs = record.outputs if record is not None else ()
-        places = [place for one in outputs if one[0] == object_ for place in one[3]]
+        places = [place for one in outputs if one.object == object_ for place in one.places]
         if any(place != node for place in places):
             return  # it has left it to another (who may have died since), and the store knows
         self.known.fail(f"node {node} dropped object {object_} although task {child} has not read it yet")
@@ -106,7 +106,7 @@ class Objects:
     def _check_not_read(self, node: NodeId, object_: int) -> None:
         for started in self.known.running[node].values():
             ready = started.ready
-            if any(one[0] == object_ for one in ready.inputs):
+            if any(one.object == object_ for one in ready.inputs):
                 self.known.fail(f"node {node} dropped object {object_} while task {ready.spec.id} was reading it")
 
     def check_inputs(self, node: NodeId, spec: TaskSpec) -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from daws.core import view
 from daws.model.states import DONE, FINAL, STATE_NAMES
 from daws.model.task import FIRST_SPAWNED_ID
-from daws.sim.checkers.commits import task_of
 from daws.sim.checkers.known import Violation
 from daws.store.memory.record import Record, audience
 from daws.store.memory.snapshot import commits_in, intents_in, was_created
 from daws.store.memory.store import Others
+from daws.wire.store import logged_task
 
 if TYPE_CHECKING:
     from daws.sim.kernel import Kernel
@@ -65,7 +65,7 @@ def _was_remade(record: Record) -> bool:
 
 def _check_log(kernel: "Kernel") -> None:
     count = kernel.graph.task_count
-    logged = [task_of(row) for row in commits_in(kernel.store)]
+    logged = [logged_task(row) for row in commits_in(kernel.store)]
     first = [task for task in logged if task < count]
     if len(logged) != len(set(logged)) or len(first) != count:
         _fail(kernel, f"{len(set(first))} of {count} tasks stand {len(first)} times in the log of commits")

@@ -213,7 +213,7 @@ class SessionTruth:
             before = STATE_NAMES[wish.end.state or DONE]
             self.fail(f"task {task} was {before}, and the next client hears that it is {STATE_NAMES[state]}")
         if state == DONE:
-            if [one[0] for one in end.outputs] != [task]:
+            if [one.object for one in end.outputs] != [task]:
                 self.fail(f"task {task} is done, and its client does not hear what it has made")
             is_run = task not in self.puts
             if is_run and not self._forgets and self.kernel.checker.known.committed[task] is None:

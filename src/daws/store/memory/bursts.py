@@ -98,7 +98,7 @@ def _finish_many(
 
 def _is_small(made: tuple[Input, ...] | bytes) -> bool:
     """Is this nothing, or one object that travels inside records?"""
-    return made.__class__ is bytes or not made or (len(made) == 1 and made[0][1] <= INLINE_BYTES)  # type: ignore[index]
+    return made.__class__ is bytes or not made or (len(made) == 1 and made[0].size_bytes <= INLINE_BYTES)  # type: ignore[union-attr]
 
 
 @serves_many(Release)

@@ -68,7 +68,7 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
         error = ended.rare.error if ended.rare is not None else ""
         rare = record.more()
         rare.error, rare.cause = error, ended.spec.id
-        shard.log.append((task, ended.state, error, ()))
+        shard.log.append(wire.LoggedEnd(task, ended.state, error, ()))
         return None
     for parent in parents if len(parents) == 1 else dict.fromkeys(parents):
         above = records[parent]

@@ -97,7 +97,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         record.state = STATE_DONE
         outputs = record.outputs = row.outputs
         if not record.children:
-            if not record.inputs and (not outputs or (len(outputs) == 1 and outputs[0][1] <= INLINE_BYTES)):
+            if not record.inputs and (not outputs or (len(outputs) == 1 and outputs[0].size_bytes <= INLINE_BYTES)):
                 if not record.held:
                     record.freed = bool(outputs)
                     if store.retired_max:
@@ -142,7 +142,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         if rare is not None and rare.spawned:
             spawned = rare.spawned.get(record.attempt, ())
             rare.spawned = {}  # they are independent now, whatever happens to their spawner's objects
-        shard.log.append((row.task, STATE_DONE, "", spawned) if spawned else row.task)
+        shard.log.append(wire.LoggedEnd(row.task, STATE_DONE, "", spawned) if spawned else row.task)
         told = None
         if rare is not None and rare.waiters:  # a store that had lost the commit was asked to remake it
             told = (*((one, 0) for one in audience(record)), *rare.waiters)
@@ -179,7 +179,7 @@ def _tell_only(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
     else:
         outputs = row.outputs
         child.edges = edges = () if edges == (task,) else tuple([edge for edge in edges if edge != task])  # type: ignore[union-attr]
-        if len(outputs) == 1 and outputs[0][0] in child.spec.inputs:
+        if len(outputs) == 1 and outputs[0].object in child.spec.inputs:
             child.inputs += outputs
         else:
             child.inputs += read_by(child.spec, outputs)
@@ -202,7 +202,7 @@ def _tell_here(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
     task, node = row.task, row.node
     records = shard.records
     outputs, children = row.outputs, tuple(record.children)
-    object_ = outputs[0][0] if len(outputs) == 1 else -1
+    object_ = outputs[0].object if len(outputs) == 1 else -1
     only = (task,)
     ready: list[Ready] = []
     left: list[tuple[int, int]] = []
@@ -321,7 +321,7 @@ def satisfy(store: MemoryStore, shard: Shard, row: wire.Satisfy, now_ns: int) ->
             # The last edge is gone, but the caller may own nothing: put it back. Another node will carry out the
             # outbox.
             record.edges = (row.parent,)
-            record.inputs = tuple(one for one in record.inputs if one[2] != row.parent)
+            record.inputs = tuple(one for one in record.inputs if one.producer != row.parent)
             return STRUCK
         record.state = READY
         record.owner = row.node

@@ -33,7 +33,7 @@ def trim_log(store: MemoryStore, shard: Shard, row: wire.TrimLog, now_ns: int) -
 
 def rows_of(rows: Iterable[wire.LogRow], session: int) -> list[wire.LogRow]:
     """The commits of one session, among those of all."""
-    return [row for row in rows if session_of(row if row.__class__ is int else row[0]) == session]  # type: ignore[index]
+    return [row for row in rows if session_of(wire.logged_task(row)) == session]
 
 
 @serves(wire.Inspect)

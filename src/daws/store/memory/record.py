@@ -149,7 +149,7 @@ def is_unclaimed(record: Record) -> bool:
 def read_by(spec: TaskSpec, inputs: Sequence[Input]) -> tuple[Input, ...]:
     """The objects that a task reads, among those that its parents made."""
     wanted = spec.inputs if len(spec.inputs) <= MANY_EDGES else set(spec.inputs)
-    return tuple([one for one in inputs if one[0] in wanted])
+    return tuple([one for one in inputs if one.object in wanted])
 
 
 def ready_of(record: Record, mode: int = 0) -> Ready:
@@ -161,7 +161,7 @@ def ready_of(record: Record, mode: int = 0) -> Ready:
 
 
 def without_places(outputs: tuple[Input, ...]) -> tuple[Input, ...]:
-    return tuple((object_, size, producer, (), value) for object_, size, producer, _, value in outputs)
+    return tuple(Input(one.object, one.size_bytes, one.producer, (), one.value) for one in outputs)
 
 
 def runners_of(record: Record) -> tuple[NodeId, ...]:

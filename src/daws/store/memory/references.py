@@ -51,18 +51,19 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
         record.held = False
         if record.state == STATE_DONE:
             outputs = record.outputs
-            if len(outputs) == 1 and outputs[0][1] <= INLINE_BYTES and not record.children and not record.inputs:
+            is_small = len(outputs) == 1 and outputs[0].size_bytes <= INLINE_BYTES
+            if is_small and not record.children and not record.inputs:
                 record.freed = True  # the usual case
                 if record.rare is None and not shard.outbox:
                     forget(store, shard, row.task)
                 else:
                     retire(store, record)
                 return None
-            large = [one for one in outputs if one[1] > INLINE_BYTES]
+            large = [one for one in outputs if one.size_bytes > INLINE_BYTES]
             if not large:
                 record.freed = True  # its readers have them in their own records
             elif not record.freed and not is_held(record):
-                places = dict.fromkeys([place for one in large for place in one[3]])
+                places = dict.fromkeys([place for one in large for place in one.places])
                 return wire.Unheld(tuple(places), _yet_to_read(store, record), record.attempt)
         elif store.retired_max and record.state in FINAL:
             record.freed = True  # it made nothing, and a repeated call hears that it is over
@@ -73,7 +74,7 @@ def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) ->
         return REFUSED
     elif record.state == STATE_DONE:
         record.freed = True
-        record.outputs = tuple((one[0], one[1], one[2], (), b"") for one in record.outputs)
+        record.outputs = tuple(Input(one.object, one.size_bytes, one.producer, (), b"") for one in record.outputs)
     retire(store, record)
     return OK
 
@@ -109,7 +110,8 @@ def retire(store: MemoryStore, record: Record) -> None:
         if home.outbox and has_intent(home, task):
             continue  # clearing it will bring us back here
         forget(store, home, task)
-        for _, _, producer, _, _ in one.inputs:
+        for made in one.inputs:
+            producer = made.producer
             if producer >= 0:
                 parent = shards[(producer >> SHARD_BLOCK_BITS) % count].records.get(producer)
                 if parent is not None and parent.freed:
@@ -183,9 +185,9 @@ def _set_places(
         return REFUSED
 
     def changed(one: Input) -> Input:
-        if one[0] != object_ or (node in one[3]) == adding:
+        if one.object != object_ or (node in one.places) == adding:
             return one
-        return (one[0], one[1], one[2], change(one[3]), one[4])
+        return Input(one.object, one.size_bytes, one.producer, change(one.places), one.value)
 
     record.outputs = tuple(changed(one) for one in record.outputs)
     return OK

@@ -8,7 +8,7 @@ from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, WAITING
-from daws.model.task import FROM_OUTSIDE
+from daws.model.task import FROM_OUTSIDE, Input
 from daws.store.memory.moving import new_attempt
 from daws.store.memory.outbox import intend
 from daws.store.memory.record import FINAL_CODE, MANY_EDGES, Record, is_unclaimed, ready_of
@@ -32,7 +32,7 @@ def unready(store: MemoryStore, shard: Shard, row: wire.Unready, now_ns: int) ->
     record.state = WAITING
     record.owner = -1
     record.edges = set(row.producers) if len(row.producers) > MANY_EDGES else row.producers
-    record.inputs = tuple(one for one in record.inputs if one[2] not in row.producers)
+    record.inputs = tuple(one for one in record.inputs if one.producer not in row.producers)
     intend(shard, key, row.node, row.producers)
     record.more().need = shard.marks
     return wire.Noted(key, shard.marks)
@@ -51,7 +51,13 @@ def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> A
             return wire.Available(record.outputs)  # remade for this very need: it is available again
         gone = (*row.gone, *shard.dead)
         record.outputs = tuple(
-            (one[0], one[1], one[2], tuple(place for place in one[3] if place not in gone), one[4])
+            Input(
+                one.object,
+                one.size_bytes,
+                one.producer,
+                tuple(place for place in one.places if place not in gone),
+                one.value,
+            )
             for one in record.outputs
         )
         if _is_somewhere(record):
@@ -77,4 +83,4 @@ def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> A
 
 def _is_somewhere(record: Record) -> bool:
     """Does each of its objects have a known place?"""
-    return bool(record.outputs) and all(one[3] or one[4] for one in record.outputs)
+    return bool(record.outputs) and all(one.places or one.value for one in record.outputs)

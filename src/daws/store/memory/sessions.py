@@ -183,7 +183,7 @@ def _held_task(task: int, record: Record) -> HeldTask:
 
 def is_function(record: Record) -> bool:
     """Functions lie in the store alone. Other objects from outside are on nodes, or were, if these have died."""
-    return record.spec.kind == FROM_OUTSIDE and any(one[4] and not one[3] for one in record.outputs)
+    return record.spec.kind == FROM_OUTSIDE and any(one.value and not one.places for one in record.outputs)
 
 
 def unfinished_of(task: int, record: Record, shard_count: int) -> Submit | None:

@@ -47,7 +47,7 @@ def cancel(store: MemoryStore, shard: Shard, row: wire.Cancel, now_ns: int) -> A
     record.state = STATE_CANCELLED
     if row.parent >= 0:
         record.more().cause = row.parent
-    shard.log.append((row.task, STATE_CANCELLED, "", ()))
+    shard.log.append(wire.LoggedEnd(row.task, STATE_CANCELLED, "", ()))
     intend(shard, outbox_key(row.task, STOP), row.node, None)
     return stop_answer(shard, record, runners_of(record))
 
@@ -78,7 +78,7 @@ def fail(
         rare.spawned = {}
         return failed_remake_answer(shard, record, runners)
     record.state = STATE_FAILED
-    shard.log.append((task, STATE_FAILED, error, ()))
+    shard.log.append(wire.LoggedEnd(task, STATE_FAILED, error, ()))
     intend(shard, outbox_key(task, STOP), node, None)
     return stop_answer(shard, record, runners)
 

@@ -53,7 +53,7 @@ def _finish(attempt: "Attempt", rows: Iterable[Finish], now_ns: int, answers: li
             or record.children
             or record.inputs
             or row.error
-            or (outputs and (len(outputs) > 1 or outputs[0][1] > INLINE_BYTES))
+            or (outputs and (len(outputs) > 1 or outputs[0].size_bytes > INLINE_BYTES))
             or task in looked
             or task in plain
         ):
@@ -81,7 +81,7 @@ def _release(attempt: "Attempt", rows: Iterable[Release], now_ns: int, answers: 
             or record.inputs
             or row.holder != CLIENT_HOLDER
             or len(record.outputs) != 1
-            or record.outputs[0][1] > INLINE_BYTES
+            or record.outputs[0].size_bytes > INLINE_BYTES
             or task in looked
             or task in plain
         ):

@@ -92,10 +92,10 @@ def next_in_turn(newcomer: Newcomer, members: Members) -> NodeId:
 def where_most_is(newcomer: Newcomer, members: Members) -> NodeId:
     """The node with most input bytes of the task, among those that can run it; in turn if none has any."""
     held: dict[NodeId, int] = {}
-    for _, size_bytes, _, places, _ in newcomer.inputs:
-        if size_bytes > INLINE_BYTES:
-            for place in places:
-                held[place] = held.get(place, 0) + size_bytes
+    for one in newcomer.inputs:
+        if one.size_bytes > INLINE_BYTES:
+            for place in one.places:
+                held[place] = held.get(place, 0) + one.size_bytes
     able = members.capable(newcomer.needs)
     best = max(held, key=lambda node: (held[node] if node in able else 0, -node), default=-1)
     return best if best in able else next_in_turn(newcomer, members)

@@ -84,6 +84,6 @@ def _begun(view: View, ready: Ready) -> int:
     """A substitute for an unknown rank: 0 for a task that reads nothing large, which may begin something new. Other
     tasks continue work that was begun, the latest of them first."""
     for one in ready.inputs:
-        if one[1] > INLINE_BYTES:
+        if one.size_bytes > INLINE_BYTES:
             return 1 + view.done_count
     return 0

@@ -24,14 +24,14 @@ class OrderDataSize(ParameterizedAnswer, frozen=True):
     def key(self, view: View, ready: Ready) -> float:
         total = 0
         for item in ready.inputs:
-            if item[1] > INLINE_BYTES:
-                total += item[1]
+            if item.size_bytes > INLINE_BYTES:
+                total += item.size_bytes
         priority = ready.spec.priority
         return -total - priority * STEP if priority else -total
 
     def explain(self, view: View, ready: Ready) -> Reasons:
         return {
-            "input_bytes": sum(item[1] for item in ready.inputs if item[1] > INLINE_BYTES),
+            "input_bytes": sum(item.size_bytes for item in ready.inputs if item.size_bytes > INLINE_BYTES),
             "priority": ready.spec.priority,
             "choice": self.key(view, ready),
         }

@@ -59,10 +59,10 @@ class PlaceDaws(ParameterizedAnswer, frozen=True):
             return SHARED
         if len(inputs) == 1:  # most tasks of most graphs
             largest = inputs[0]
-            size = largest[1]
+            size = largest.size_bytes
             if (size <= INLINE_BYTES and threshold) or size <= self._limit_bytes(view, ready, threshold):
                 return SHARED
-            if ready.spec.needs is None and view.node in largest[3]:
+            if ready.spec.needs is None and view.node in largest.places:
                 return DEDICATED
             return _where(view, largest, ready.spec.needs)
         limit = self._limit_bytes(view, ready, threshold)
@@ -71,7 +71,7 @@ class PlaceDaws(ParameterizedAnswer, frozen=True):
         largest_bytes = -1
         largest = inputs[0]
         for item in inputs:
-            size = item[1]
+            size = item.size_bytes
             if size > free:
                 total += size
                 if size > largest_bytes:
@@ -83,13 +83,13 @@ class PlaceDaws(ParameterizedAnswer, frozen=True):
 
     def explain(self, view: View, ready: Ready, rng: Rng) -> Reasons:
         free = INLINE_BYTES if view.threshold else 0
-        sizes = [item[1] if item[1] > free else 0 for item in ready.inputs]
+        sizes = [item.size_bytes if item.size_bytes > free else 0 for item in ready.inputs]
         largest = max(range(len(sizes)), key=sizes.__getitem__, default=-1)
         return {
             "total_bytes": sum(sizes),
             "largest_bytes": max(sizes, default=0),
-            "largest_object": ready.inputs[largest][0] if sizes else -1,
-            "largest_places": ready.inputs[largest][3] if sizes else (),
+            "largest_object": ready.inputs[largest].object if sizes else -1,
+            "largest_places": ready.inputs[largest].places if sizes else (),
             "limit_bytes": self._limit_bytes(view, ready, view.threshold),
             "threshold": view.threshold,
             "estimate_ns": view.estimate_ns(ready.spec),
@@ -106,9 +106,8 @@ class PlaceDaws(ParameterizedAnswer, frozen=True):
 
 def _where(view: View, item: Input, needs: Needs | None) -> int:
     """This node if it has the object, else the first of its places that is alive, among nodes that can run the task."""
-    object_, size, _, places, _ = item
-    node = view.node
-    here = node in places or view.has(object_) or (not places and size <= INLINE_BYTES)
+    node, places = view.node, item.places
+    here = node in places or view.has(item.object) or (not places and item.size_bytes <= INLINE_BYTES)
     if here and may_run(view, node, needs):
         return DEDICATED
     for place in places:

@@ -47,12 +47,13 @@ class PlaceEarliest(ParameterizedAnswer, frozen=True):
         """The time until the task would have ended, for each node that could run it; this node comes first."""
         needs = ready.spec.needs
         total, held = 0, {view.node: 0}
-        for object_, size, _, places, _ in ready.inputs:
+        for one in ready.inputs:
+            size = one.size_bytes
             if size > INLINE_BYTES:
                 total += size
-                for place in places:
+                for place in one.places:
                     held[place] = held.get(place, 0) + size
-                if view.node not in places and view.has(object_):
+                if view.node not in one.places and view.has(one.object):
                     held[view.node] += size
         for node in view.heard_of(self.heard):
             held.setdefault(node, 0)

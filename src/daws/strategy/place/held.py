@@ -8,11 +8,11 @@ from daws.strategy.place.able import may_run
 def held_bytes(view: View, ready: Ready) -> dict[NodeId, int]:
     """How many of the task's input bytes each node has, among those that can run it."""
     held: dict[NodeId, int] = {}
-    for object_, size, _, places, _ in ready.inputs:
-        for place in places:
-            held[place] = held.get(place, 0) + size
-        if view.node not in places and view.has(object_):
-            held[view.node] = held.get(view.node, 0) + size
+    for one in ready.inputs:
+        for place in one.places:
+            held[place] = held.get(place, 0) + one.size_bytes
+        if view.node not in one.places and view.has(one.object):
+            held[view.node] = held.get(view.node, 0) + one.size_bytes
     return {node: size for node, size in held.items() if size and may_run(view, node, ready.spec.needs)}
 
 

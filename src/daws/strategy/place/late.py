@@ -32,7 +32,7 @@ class PlaceLate(ParameterizedAnswer, frozen=True):
     ] = 4.0
 
     def choose(self, view: View, ready: Ready, rng: Rng) -> int:
-        if not any(item[1] > INLINE_BYTES for item in ready.inputs):
+        if not any(item.size_bytes > INLINE_BYTES for item in ready.inputs):
             return SHARED
         best = best_holder(view, held_bytes(view, ready))
         if best < 0:

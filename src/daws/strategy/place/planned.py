@@ -46,6 +46,6 @@ def _is_astray(view: View, ready: Ready) -> bool:
     """Whether few tasks wait, and the largest input was made here by a task that was planned for another node."""
     largest, most = -1, INLINE_BYTES
     for one in ready.inputs:
-        if one[1] > most:
-            largest, most = one[0], one[1]
+        if one.size_bytes > most:
+            largest, most = one.object, one.size_bytes
     return largest >= 0 and view.strayed(largest) and view.dedicated_count + view.shared_count < view.cores

@@ -15,7 +15,7 @@ from daws.core.effects import CallStore
 from daws.core.events import StoreAnswered
 from daws.model.errors import UnavailableError
 from daws.model.session import SESSION_BITS
-from daws.model.task import FROM_OUTSIDE, TaskSpec
+from daws.model.task import FROM_OUTSIDE, Input, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.runtime.cluster import asking
@@ -83,10 +83,10 @@ def test_nodes_and_sessions_are_listed(site: Site, monkeypatch: pytest.MonkeyPat
     site.server.store.session_leases[quiet.session] = 0
     base = attached.session << SESSION_BITS
     rows: list[Any] = [Submit(TaskSpec(base + at, 1, outputs=(base + at,)), (), number) for at in range(5)]
-    rows += [Finish(base + at, 0, number, ((base + at, 1, base + at, (), b"v"),)) for at in range(2)]
+    rows += [Finish(base + at, 0, number, (Input(base + at, 1, base + at, (), b"v"),)) for at in range(2)]
     rows += [Finish(base + 2, 0, number, (), "no"), Cancel(base + 3, number)]
     function = base + 9
-    made = ((function, 4, function, (), b"code"),)
+    made = (Input(function, 4, function, (), b"code"),)
     rows.append(Submit(TaskSpec(function, FROM_OUTSIDE, outputs=(function,)), (), -1, made))
     rows += [AttachSession(b"x" * 16, session=ending.session, why=TO_END)]
     site.server.store.apply(0, rows, site.server._clock.now_ns())

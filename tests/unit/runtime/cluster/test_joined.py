@@ -20,7 +20,7 @@ from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.errors import ClosedError, UnavailableError
 from daws.model.session import SESSION_BITS
 from daws.model.states import FAILED
-from daws.model.task import FROM_OUTSIDE, TaskSpec
+from daws.model.task import FROM_OUTSIDE, Input, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.runtime import client as driver
@@ -336,7 +336,7 @@ def test_what_has_ended_before_is_told_when_futures_are_there(tmp_path: Path):
     client.submit(BASE, 4)
     client.joined.wake()
     client.answer()
-    client.store.apply(0, [Finish(BASE, 0, 4, ((BASE, 1, BASE, (), b"v"),))], client.now_ns)
+    client.store.apply(0, [Finish(BASE, 0, 4, (Input(BASE, 1, BASE, (), b"v"),))], client.now_ns)
     client.store.apply(0, [DetachSession(client.joined._nonce, 1, True)], client.now_ns)
     after = Client(tmp_path, True, "night", client.store)
     after.loop.now_s = client.loop.now_s
@@ -345,7 +345,7 @@ def test_what_has_ended_before_is_told_when_futures_are_there(tmp_path: Path):
     assert not after.ended
     after.joined.tell_found()
     (outcome,) = after.ended
-    assert (outcome.task, outcome.outputs[0][4]) == (BASE, b"v")
+    assert (outcome.task, outcome.outputs[0].value) == (BASE, b"v")
 
 
 def test_a_refusal_of_the_store_breaks_off(client: Client):
@@ -374,7 +374,7 @@ def test_functions_go_first_then_tasks_then_what_is_let_go_of(client: Client):
     client.joined.wake()
     written = [one for call in client.calls() for one in call.rows]
     function, task, release = [one for one in written if isinstance(one, Submit | Release)]
-    assert isinstance(function, Submit) and function.outputs[0][4] == b"code"
+    assert isinstance(function, Submit) and function.outputs[0].value == b"code"
     assert task == row
     assert release == Release(BASE + 2, CLIENT_HOLDER)
 
@@ -430,7 +430,7 @@ def test_new_tasks_do_not_wait_for_others_because_of_what_never_ends(client: Cli
     """Whoever put many objects in was slow from then on, though all nodes were idle."""
     for task in range(BASE, BASE + 2 * ENOUGH):
         client.joined.learn(1000 + task, b"code")
-        made = ((task, 5, task, (4,), b"hello"),)
+        made = (Input(task, 5, task, (4,), b"hello"),)
         client.joined.new_tasks.append(Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), 4, made))
     client.joined._turn()
     client.submit(BASE + 100, 4)
@@ -548,11 +548,11 @@ def test_ends_that_nobody_tells_are_read_from_the_store(client: Client):
     client.submit(BASE, 4)
     client.joined.wake()
     client.answer()
-    client.store.apply(0, [Finish(BASE, 0, 4, ((BASE, 1, BASE, (), b"v"),))], client.now_ns)
+    client.store.apply(0, [Finish(BASE, 0, 4, (Input(BASE, 1, BASE, (), b"v"),))], client.now_ns)
     for _ in range(5):
         client.loop.pass_s(0.2)
         client.answer()
-    assert [(one.task, one.outputs[0][4]) for one in client.ended] == [(BASE, b"v")]
+    assert [(one.task, one.outputs[0].value) for one in client.ended] == [(BASE, b"v")]
 
 
 def test_what_a_failed_task_has_raised_is_asked_for_before_its_end_is_told(client: Client):

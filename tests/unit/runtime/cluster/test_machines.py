@@ -106,7 +106,7 @@ def test_what_is_put_in_lies_on_two_nodes(cluster: ConnectedCluster):
     put = cluster.put(data)
     assert cluster.submit(len, put).result(DEADLINE_S) == len(data)
     session = cluster._open()
-    assert len(set(session.stored[put.task][0][3])) == 2
+    assert len(set(session.stored[put.task][0].places)) == 2
     assert put.result(DEADLINE_S) == data
 
 

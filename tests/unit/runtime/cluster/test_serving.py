@@ -13,7 +13,7 @@ from daws.core.events import CallFine, NewStrategy, StoreAnswered
 from daws.model.errors import StoreFullError
 from daws.model.session import SESSION_BITS, brought_id
 from daws.model.states import CANCELLED, FAILED
-from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskSpec
+from daws.model.task import AGAIN, CLIENT, FIRST_SPAWNED_ID, FROM_OUTSIDE, Input, TaskSpec
 from daws.runtime.cluster import serving
 from daws.runtime.cluster.serving import StoreServer, settings_of
 from daws.wire.cluster import (
@@ -69,7 +69,7 @@ def submit(client: Party, task: int, node: int, *parents: int, token: int = 1) -
 
 
 def finish(node: Party, number: int, task: int, value: bytes = b"v", error: str = "", failure: bytes = b"") -> None:
-    outputs = () if error else ((task, len(value), task, (), value),)
+    outputs = () if error else (Input(task, len(value), task, (), value),)
     node.tells(CallStore(1, 0, [Finish(task, 0, number, outputs, error, failure)]))
 
 
@@ -97,7 +97,7 @@ def test_calls_are_answered_and_ends_are_told_to_the_client_of_their_session(sit
     assert client.hears(CallFine) == [CallFine(1), CallFine(2)]
     finish(node, number, first)
     (ends,) = client.hears(Ends)
-    assert [(one.task, one.outputs[0][4]) for one in ends.outcomes] == [(first, b"v")]
+    assert [(one.task, one.outputs[0].value) for one in ends.outcomes] == [(first, b"v")]
     finish(node, number, first)
     assert not client.hears(Ends), "the second time it is no news"
     assert not other.hears(Ends)
@@ -126,7 +126,7 @@ def test_a_client_that_comes_back_asks_for_what_it_has_missed(site: Site):
     back.tells(AskEnds([*tasks, tasks[3] + 1]))
     (ends,) = back.hears(Ends)
     known = {one.task: one for one in ends.outcomes}
-    assert known[tasks[0]].outputs[0][4] == b"v"
+    assert known[tasks[0]].outputs[0].value == b"v"
     assert (known[tasks[1]].state, known[tasks[1]].error, known[tasks[1]].failure) == (FAILED, "it failed", b"failure")
     assert known[tasks[2]].state == CANCELLED
     assert tasks[3] not in known, "it has not ended"
@@ -330,7 +330,7 @@ def test_a_node_that_hopes_for_work_is_answered_at_once(site: Site):
     (node, number), (client, attached) = site.node(), site.client()
     task = task_of(attached, 0)
     submit(client, task, number)
-    row = Finish(task, 0, number, ((task, 1, task, (), b"v"),))
+    row = Finish(task, 0, number, (Input(task, 1, task, (), b"v"),))
     node.tells(CallStore(1, 0, [row], hopes=True))
     assert [word.token for word in node.said] == [1]
 
@@ -419,7 +419,7 @@ def test_without_room_no_node_enrols_and_it_comes_back_until_there_is(site: Site
 
 
 def bring_in(party: Party, function: int, code: bytes = b"code") -> None:
-    made = ((function, len(code), function, (), code),)
+    made = (Input(function, len(code), function, (), code),)
     row = Submit(TaskSpec(function, FROM_OUTSIDE, outputs=(function,)), (), -1, made)
     party.tells(CallStore(60, 0, [row]))
 
@@ -486,7 +486,7 @@ def test_functions_stay_while_tasks_need_them_that_nobody_waits_for(site: Site, 
 def test_a_session_that_its_client_ends_leaves_nothing(site: Site):
     (node, number), (client, attached) = site.node(), site.client()
     put, done, waiting = (task_of(attached, index) for index in range(3))
-    made = ((put, BIG, put, (number,), b""),)
+    made = (Input(put, BIG, put, (number,), b""),)
     client.tells(CallStore(1, 0, [Submit(TaskSpec(put, FROM_OUTSIDE, outputs=(put,)), (), number, made)]))
     submit(client, done, number)
     submit(client, waiting, number)
@@ -575,7 +575,7 @@ def test_whatever_is_said_the_server_serves_on(site: Site, part: int, caplog: py
         (node, number), (client, attached) = site.node(), site.client(nonce=draw.randbytes(16))
         task = task_of(attached, 1)
         function = Submit(
-            TaskSpec(task - 1, FROM_OUTSIDE, outputs=(task - 1,)), (), -1, ((task - 1, 3, task - 1, (), b"f"),)
+            TaskSpec(task - 1, FROM_OUTSIDE, outputs=(task - 1,)), (), -1, (Input(task - 1, 3, task - 1, (), b"f"),)
         )
         of_client = [
             CallStore(1, 0, [function, Submit(TaskSpec(task, task - 1, outputs=(task,), payload=b"x"), (), number)]),

@@ -9,7 +9,7 @@ from daws.core.config import NodeConfig
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, CallsSafe, StoreAnswered, StoreChanged
 from daws.model.states import READY
-from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskSpec
+from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE, Input, TaskSpec
 from daws.runtime.cluster.sweeping import FIRST_TOKEN, Sweeper, is_sweepers
 from daws.runtime.crew import TICK_NS
 from daws.store.memory import MemoryStore
@@ -121,7 +121,7 @@ class Swept:
         self.apply(task, Submit(TaskSpec(task, 1, outputs=(task,)), (), node))
 
     def put(self, task: int, places: tuple[int, ...], value: bytes = b"") -> None:
-        made = ((task, BIG, task, places, value),)
+        made = (Input(task, BIG, task, places, value),)
         self.apply(task, Submit(TaskSpec(task, FROM_OUTSIDE, outputs=(task,)), (), places[0] if places else -1, made))
 
     def records(self) -> dict[int, Record]:
@@ -142,7 +142,7 @@ def some_tasks(swept: Swept, session: int) -> list[int]:
     ready, done, put = base, base + 64, base + 128
     swept.submit(ready)
     swept.submit(done, 1)
-    swept.apply(done, Finish(done, 0, 1, ((done, BIG, done, (1,), b""),)))
+    swept.apply(done, Finish(done, 0, 1, (Input(done, BIG, done, (1,), b""),)))
     swept.put(put, (0, 1))
     return [ready, done, put]
 
@@ -217,7 +217,7 @@ def test_functions_wait_until_no_task_needs_them(clock: SweepClock, shards: int)
     swept.look(6)
     assert {function, spawned} <= swept.records().keys() and session in swept.store.sessions
     assert swept.records()[spawned].state == READY, "it is not cancelled"
-    swept.apply(spawned, Finish(spawned, 0, 0, ((spawned, 1, spawned, (), b"v"),)))
+    swept.apply(spawned, Finish(spawned, 0, 0, (Input(spawned, 1, spawned, (), b"v"),)))
     swept.look(6)
     assert not swept.records() and not swept.store.sessions
 

@@ -59,7 +59,7 @@ def info(node: int) -> NodeInfo:
 
 
 def made(task: int, node: int) -> tuple[Input, ...]:
-    return ((task, 10_000, task, (node,), b""),)
+    return (Input(task, 10_000, task, (node,), b""),)
 
 
 def calls(seed: int, count: int, tasks: int = TASKS) -> Iterator[Call]:

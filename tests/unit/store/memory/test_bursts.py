@@ -15,7 +15,7 @@ NODE, OTHER = 0, 1
 
 
 def output(task: int, size_bytes: int) -> tuple[Input, ...]:
-    return ((task, size_bytes, task, (NODE,), b"" if size_bytes > INLINE_BYTES else b"v"),)
+    return (Input(task, size_bytes, task, (NODE,), b"" if size_bytes > INLINE_BYTES else b"v"),)
 
 
 def drawn_rows(rng: Random, tasks: int) -> list[list[Row]]:

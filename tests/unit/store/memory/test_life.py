@@ -2,7 +2,7 @@
 
 import pytest
 
-from daws.model.task import AGAIN, Ready
+from daws.model.task import AGAIN, Input, Ready
 from daws.store.memory import MemoryStore
 from daws.testing import created, task
 from daws.testing.build import object_at
@@ -78,7 +78,7 @@ def test_a_direct_commit_hands_on_only_what_is_read():
     store = MemoryStore(direct=True)
     specs = [task(1, makes=[10, 11], leaf=False), task(2, [11]), task(3, [10, 11])]
     store.apply(0, [Create(specs[0], (), (2, 3), (), 0)] + [Create(spec, (1,)) for spec in specs[1:]], 0)
-    made = ((10, 5, 1, (0,), b""), (11, 6, 1, (0,), b""))
+    made = (Input(10, 5, 1, (0,), b""), Input(11, 6, 1, (0,), b""))
     (answer,) = store.apply(0, [Finish(1, 0, 0, made)], 0)
     assert isinstance(answer, Committed)
     assert [one.inputs for one in answer.ready] == [made[1:], made]

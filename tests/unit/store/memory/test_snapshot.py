@@ -16,7 +16,7 @@ from daws.store.memory.snapshot import (
 )
 from daws.testing import created
 from daws.testing.build import object_at
-from daws.wire.store import Cancel, Committed, Finish, Release
+from daws.wire.store import Cancel, Committed, Finish, Release, logged_task
 
 
 def two_shards() -> tuple[MemoryStore, Committed]:
@@ -59,7 +59,7 @@ def test_other_commits_are_not_plain_and_stay_until_they_are_taken():
     store.apply(0, [*created({1: [], 2: []}, 0), Finish(1, 0, 0, ()), Cancel(2, 0)], 0)
     reader = CommitReader(store)
     assert reader.take_plain() is None and len(reader.rows) == 2
-    assert [row if isinstance(row, int) else row[0] for row in reader.take()] == [1, 2]
+    assert [logged_task(row) for row in reader.take()] == [1, 2]
 
 
 def test_commits_of_forgotten_tasks_are_not_plain():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from daws.model.task import TaskSpec
+from daws.model.task import Input, TaskSpec
 from daws.store.valkey import caller as module
 from daws.store.valkey.attempt import DropEstate, Outage, StoreOptions, Tidy
 from daws.store.valkey.caller import DONE, Commit, Fetch, Scan, ShardCaller, StoreChangedError
@@ -314,8 +314,8 @@ def test_a_parent_in_another_shard_is_looked_at_when_its_last_child_has_retired(
     callers = [ShardCaller(options, 0), ShardCaller(options, 1)]
     run(0, Create(TaskSpec(1, outputs=(1,)), (), (child,), (), ANN))
     run(1, Create(TaskSpec(child, inputs=(1,), leaf=True), (1,)))
-    run(0, Finish(1, 0, ANN, ((1, 5, 1, (ANN,), b""),)))
-    run(1, Satisfy(child, 1, ANN, ((1, 5, 1, (ANN,), b""),)))
+    run(0, Finish(1, 0, ANN, (Input(1, 5, 1, (ANN,), b""),)))
+    run(1, Satisfy(child, 1, ANN, (Input(1, 5, 1, (ANN,), b""),)))
     (entry,) = first.run(ShardCaller(options, 0), [Owned(ANN, intents=True)])[0].outbox  # type: ignore[union-attr]
     run(0, Clear(ANN, (entry.key,)), Release(1))
     left = run(1, Finish(child, 0, ANN)) + run(1, Release(child))

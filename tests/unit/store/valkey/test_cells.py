@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daws.model.states import DONE, READY, WAITING
-from daws.model.task import Needs, TaskSpec
+from daws.model.task import Input, Needs, TaskSpec
 from daws.store.memory.record import Rare, Record
 from daws.store.valkey.cells import STAMP_BYTES, Intents, is_left_by, pack, unpack
 from daws.wire.store import SATISFY, STOP
@@ -12,7 +12,9 @@ from daws.wire.store import SATISFY, STOP
 STAMP = b"stampst8"
 numbers = st.integers(0, 2**61)
 nodes = st.integers(0, 2**50)
-inputs = st.lists(st.tuples(numbers, numbers, numbers, st.lists(nodes).map(tuple), st.binary(max_size=9))).map(tuple)
+inputs = st.lists(st.builds(Input, numbers, numbers, numbers, st.lists(nodes).map(tuple), st.binary(max_size=9))).map(
+    tuple
+)
 
 
 @st.composite

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from daws.model.task import TaskSpec
+from daws.model.task import Input, TaskSpec
 from daws.store.valkey import store as module
 from daws.store.valkey.attempt import StoreOptions, Tidy
 from daws.store.valkey.caller import StoreChangedError
@@ -95,7 +95,9 @@ def test_leases_do_not_wait_for_what_another_shard_has(start: Start, monkeypatch
 
     async def run() -> None:
         store = await ValkeyStore.open(Address((server.url,)), StoreOptions(2, direct=True))
-        await store.call(0, [Submit(TaskSpec(0, outputs=(0,)), (), ANN), Finish(0, 0, ANN, ((0, 9, 0, (ANN,), b"x"),))])
+        await store.call(
+            0, [Submit(TaskSpec(0, outputs=(0,)), (), ANN), Finish(0, 0, ANN, (Input(0, 9, 0, (ANN,), b"x"),))]
+        )
         await store.call(0, [Register(0, 64)])
         ask, is_away = store.server.ask, asyncio.Event()
 

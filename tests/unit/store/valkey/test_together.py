@@ -33,7 +33,7 @@ SINK = 1000
 
 
 def _made(task: int) -> Input:
-    return (task, 1, task, (), b"x")
+    return Input(task, 1, task, (), b"x")
 
 
 async def _claim_and_finish(url: str, name: str, me: int) -> tuple[list[int], list[int]]:
@@ -93,4 +93,4 @@ def test_calls_of_several_stores_on_one_loop_are_in_each_others_way_and_all_get_
 
     answers = asyncio.run(run())
     ready = [one for answer in answers if isinstance(answer, Committed) for one in answer.ready]
-    assert [(one.spec.id, sorted(made[0] for made in one.inputs)) for one in ready] == [(SINK, list(range(40)))]
+    assert [(one.spec.id, sorted(made.object for made in one.inputs)) for one in ready] == [(SINK, list(range(40)))]

@@ -3,7 +3,7 @@
 import copy
 
 from daws.model.states import DONE, READY
-from daws.model.task import Ready, TaskSpec
+from daws.model.task import Input, Ready, TaskSpec
 from daws.store.memory import MemoryStore
 from daws.store.valkey import cells
 from daws.store.valkey.attempt import StoreOptions
@@ -15,7 +15,6 @@ from tests.unit.store.valkey.test_caller import Shard
 
 ANN, BOB = 1, 2
 TASKS = range(20)
-Output = tuple[int, int, int, tuple[int, ...], bytes]
 
 
 def of(caller: ShardCaller) -> CacheOf:
@@ -31,8 +30,8 @@ def ready(tasks: range = TASKS) -> list[Ready]:
     return [Ready(TaskSpec(task, outputs=(task,), payload=b"arguments"), 0, 0) for task in tasks]
 
 
-def output(task: int) -> tuple[Output]:
-    return ((task, 3, task, (ANN,), b"out"),)
+def output(task: int) -> tuple[Input]:
+    return (Input(task, 3, task, (ANN,), b"out"),)
 
 
 def finishes(node: int = ANN) -> list[Row]:

@@ -44,7 +44,7 @@ def test_each_class_of_tasks_goes_around_from_where_it_begins(assign: Assign):
 @pytest.mark.parametrize("preset", PRESETS)
 def test_nobody_gets_what_it_cannot_run(preset: str):
     members = members_of(6, contexts={1: "gpu", 4: "gpu"})
-    read: tuple[Input, ...] = ((9, 1 << 20, 3, (2, 5), b""),)
+    read: tuple[Input, ...] = (Input(9, 1 << 20, 3, (2, 5), b""),)
     for number in range(20):
         assert PRESETS[preset].strategy.assign.home(Newcomer(number, GPU, read, number), members, 0) in (1, 4)
 
@@ -52,17 +52,17 @@ def test_nobody_gets_what_it_cannot_run(preset: str):
 @pytest.mark.parametrize("assign", [AssignData(), AssignCriticalPath()])
 def test_most_bytes_win(assign: Assign):
     read: tuple[Input, ...] = (
-        (1, 10_000, 1, (2,), b""),
-        (2, 15_000, 2, (1, 3), b""),
-        (3, 10_000, 3, (2,), b""),
-        (4, INLINE_BYTES, 4, (0,), b"x"),
+        Input(1, 10_000, 1, (2,), b""),
+        Input(2, 15_000, 2, (1, 3), b""),
+        Input(3, 10_000, 3, (2,), b""),
+        Input(4, INLINE_BYTES, 4, (0,), b"x"),
     )
     members = members_of(4)
     assert assign.home(Newcomer(0, None, read), members, 0) == 2
     assert assign.home(Newcomer(0, None, read[1:2]), members, 0) == 1, "the first of equals"
     assert assign.home(Newcomer(3, None, read[3:], 3), members, 0) == 3, "small values are everywhere: in turn"
     assert [assign.home(Newcomer(number, turn=number), members, 0) for number in range(5)] == [0, 1, 2, 3, 0]
-    gone: tuple[Input, ...] = ((1, 10_000, 1, (-1,), b""),)
+    gone: tuple[Input, ...] = (Input(1, 10_000, 1, (-1,), b""),)
     assert assign.home(Newcomer(1, None, gone, 1), members, 0) == 1, "only the client has it"
 
 

@@ -21,8 +21,8 @@ def choose(view: FakeView, ready: Ready, place: PlaceDaws = PLACE) -> int:
 def algorithm_1(view: FakeView, ready: Ready) -> int:
     """The paper's pseudocode, line by line; each input has exactly one place, which is alive."""
     est_task_length = view.mean_ns / 1e9
-    data_size = [item[1] for item in ready.inputs]
-    parent_list = [item[3][0] for item in ready.inputs]
+    data_size = [item.size_bytes for item in ready.inputs]
+    parent_list = [item.places[0] for item in ready.inputs]
     if sum(data_size) / view.net_bytes_per_s / est_task_length <= view.threshold:
         return SHARED
     max_data_size, max_data_scheduler_idx = data_size[0], 0

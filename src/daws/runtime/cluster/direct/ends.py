@@ -9,7 +9,7 @@ from typing import cast
 
 from daws.runtime.cluster.front import StoreFront
 from daws.wire.ends import Outcome
-from daws.wire.store import DONE, LOG_END, Log, ReadLog
+from daws.wire.store import DONE, LOG_END, Log, LoggedEnd, ReadLog
 
 PERIOD_S, IDLE_S, PERIOD_S_MAX = 0.005, 0.1, 0.2
 
@@ -40,9 +40,9 @@ class LogEnds:
         tasks = wanted()
         ended = {}
         for row in [row for one in logs for row in one.rows]:
-            task, state, error = (row, DONE, "") if isinstance(row, int) else row[:3]
-            if task in tasks:
-                ended[task] = Outcome(task, (), state, error)
+            end = LoggedEnd(row, DONE, "", ()) if isinstance(row, int) else row
+            if end.task in tasks:
+                ended[end.task] = Outcome(end.task, (), end.state, end.error)
         found = await self._front.records([*ended]) if ended else {}
         gone = [ended[task] for task, record in found.items() if record is None]  # nobody holds them
         return await self._front.outcomes(found) + [one for one in gone if one.state != DONE]

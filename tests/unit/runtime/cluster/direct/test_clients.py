@@ -13,7 +13,7 @@ from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.errors import UnavailableError
 from daws.model.session import NO_SESSION
 from daws.model.states import FAILED
-from daws.model.task import Ready, TaskSpec
+from daws.model.task import Input, Ready, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.runtime.cluster.direct import desk
 from daws.runtime.cluster.direct.desk import Desk
@@ -182,7 +182,7 @@ def test_a_strategy_is_kept_though_another_client_has_changed_it_meanwhile():
 def test_ends_are_answered_with_what_tasks_have_raised():
     async def work(site: Site) -> None:
         await site.says(CallStore(1, 0, [submit(BASE), submit(BASE + 1), submit(BASE + 2)]))
-        made = ((BASE, 1, BASE, (), b"v"),)
+        made = (Input(BASE, 1, BASE, (), b"v"),)
         site.store.memory.apply(0, [Finish(BASE, 0, ANN, made), Finish(BASE + 1, 0, ANN, (), "no", b"why")], 0)
         (ends,) = await site.says(AskEnds([BASE, BASE + 1, BASE + 2, 77]))
         known = {one.task: one for one in ends.outcomes}

@@ -13,7 +13,7 @@ from daws.core.events import CallFine, CallsSafe, StoreAnswered
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.session import SESSION_BITS, brought_id
 from daws.model.states import FAILED
-from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE, TaskSpec
+from daws.model.task import FIRST_SPAWNED_ID, FROM_OUTSIDE, Input, TaskSpec
 from daws.net.config import ClusterConfig
 from daws.runtime.cluster.direct import members
 from daws.runtime.cluster.direct.ends import LogEnds
@@ -123,12 +123,12 @@ def test_ends_are_read_from_the_log_or_looked_up_when_it_is_another_one(server: 
         ends = desk.ends = LogEnds(desk, store.shard_count)
         tasks = [SESSION + number for number in range(4)]
         await store.call(0, [Submit(TaskSpec(task, 1, outputs=(task,)), (), ANN) for task in tasks])
-        made = ((tasks[0], 3, tasks[0], (ANN,), b"yes"),)
+        made = (Input(tasks[0], 3, tasks[0], (ANN,), b"yes"),)
         await store.call(0, [Finish(tasks[0], 0, ANN, made)])
         assert await ends.news(lambda: tasks) == [Outcome(tasks[0], made)]
         assert await ends.news(lambda: tasks[1:]) == []
         await store.call(0, [Finish(tasks[1], 0, ANN, (), "no", b"why")])
-        await store.call(0, [Finish(tasks[2], 0, ANN, ((tasks[2], 0, tasks[2], (ANN,), b""),))])
+        await store.call(0, [Finish(tasks[2], 0, ANN, (Input(tasks[2], 0, tasks[2], (ANN,), b""),))])
         assert await ends.news(lambda: tasks[1:2]) == [Outcome(tasks[1], (), FAILED, "no", b"why")]
         read = store._lanes[0].caller._read
         read.update(dict.fromkeys(read, b"not what is there"))
@@ -236,7 +236,7 @@ def test_a_function_is_found_as_soon_as_it_is_brought_in(server: LocalServer):
         desk, heard = desk_at(store)
         desk.send(AskFunction(SESSION))
         await asyncio.sleep(0)
-        made = ((SESSION, 4, SESSION, (), b"code"),)
+        made = (Input(SESSION, 4, SESSION, (), b"code"),)
         await store.call(0, [Submit(TaskSpec(SESSION, FROM_OUTSIDE, outputs=(SESSION,)), (), -1, made)])
         assert await first_of(Learn, heard) == Learn(SESSION, b"code")
         await desk.close()
@@ -296,7 +296,7 @@ def test_a_client_is_told_at_once_of_ends_and_of_what_its_caller_can_cache(serve
         for task in tasks:
             await store.call(shard_of(task, store.shard_count), [submit(task)])
         for token, task in enumerate(tasks):
-            row = Finish(task, 0, ANN, ((task, 1, task, (ANN,), b"v"),), "no" if task == SESSION + 1 else "")
+            row = Finish(task, 0, ANN, (Input(task, 1, task, (ANN,), b"v"),), "no" if task == SESSION + 1 else "")
             desk.send(CallStore(token, shard_of(task, store.shard_count), [row]))
         await until(lambda: sum(isinstance(one, CallFine | StoreAnswered) for one in heard) == len(tasks))
         assert [one.task for word in said for one in word.outcomes] == [SESSION], "of a failure the store says more"
