@@ -331,8 +331,8 @@ class StoreMachine(RuleBasedStateMachine):
                 if record is not None and record.state == READY:
                     unclaimed = record.owner == -1 and record.rare is not None and record.rare.remaking
                     assert unclaimed or record.owner in self.alive, f"task {task} belongs to {record.owner}"
-            for key, (holder, _, _) in shard.outbox.items():
-                assert holder in self.alive, f"intent {key:x} belongs to {holder}"
+            for key, intent in shard.outbox.items():
+                assert intent.holder in self.alive, f"intent {key:x} belongs to {intent.holder}"
 
     @invariant()
     def numbers_grow_and_ends_are_final(self) -> None:

@@ -40,12 +40,12 @@ MUTANTS = (
     # -- 1. readiness is told ---------------------------------------------------------------------------------------
     Mutant(
         "a commit leaves nothing in the outbox", 1, "store/memory/life.py",
-        "        shard.outbox[key] = (row.node, None, mark)\n",
+        "        shard.outbox[key] = HeldIntent(row.node, None, mark)\n",
         "",
     ),
     Mutant(
         "a commit that tells its own shard forgets the others", 1, "store/memory/life.py",
-        "    shard.outbox[key] = (node, tuple(left), mark)\n",
+        "    shard.outbox[key] = HeldIntent(node, tuple(left), mark)\n",
         "",
         where=("cancelled", "last words",),
     ),
@@ -68,7 +68,7 @@ MUTANTS = (
     ),
     Mutant(
         "an heir forgets the outbox", 1, "store/memory/estates.py",
-        "        if holder == row.dead:\n",
+        "        if intent.holder == row.dead:\n",
         "        if False:\n",
     ),
     Mutant(
@@ -80,7 +80,7 @@ MUTANTS = (
     ),
     Mutant(
         "a late clear erases a newer entry", 1, "store/memory/outbox.py",
-        "and (not row.marks or row.marks[number] == entry[2])",
+        "and (not row.marks or row.marks[number] == entry.mark)",
         "",
         where=("last words", "cut off"),
     ),
@@ -128,8 +128,8 @@ MUTANTS = (
     ),
     Mutant(
         "the lender never takes back", 2, "core/transfer.py",
-        "(core.now_ns - since_ns >= older_than_ns or to not in core.members)",
-        "to not in core.members",
+        "(core.now_ns - lent.since_ns >= older_than_ns or lent.to not in core.members)",
+        "lent.to not in core.members",
     ),
     Mutant(
         "the lender takes back without a claim", 2, "core/transfer.py",
@@ -354,12 +354,12 @@ MUTANTS = (
     # -- 6. references ----------------------------------------------------------------------------------------------
     Mutant(
         "objects are freed after the first reader", 6, "core/objects.py",
-        "        here.made[producer] = (left, since_ns, objects)\n        return\n",
-        "        here.made[producer] = (left, since_ns, objects)\n",
+        "        here.made[producer] = Made(left, entry.since_ns, entry.objects)\n        return\n",
+        "        here.made[producer] = Made(left, entry.since_ns, entry.objects)\n",
     ),
     Mutant(
         "objects are never freed", 6, "core/objects.py",
-        "    del here.made[producer]\n    for object_ in objects:\n",
+        "    del here.made[producer]\n    for object_ in entry.objects:\n",
         "    return\n    for object_ in objects:\n",
     ),
     Mutant(
@@ -477,13 +477,13 @@ MUTANTS = (
     Mutant(
         "kinds that nobody has seen are sent ahead", 8, "core/send_ahead.py",
         "    seen = core.lengths.kinds.get(kind)\n    if seen is None:\n        return 0\n",
-        "    seen = core.lengths.kinds.get(kind, (1, 0))\n",
+        "    seen = core.lengths.kinds.get(kind) or type('Seen', (), dict(count=1, total_ns=0, made_bytes=0))\n",
         where=("sent ahead",),
     ),
     Mutant(
         "tasks are sent behind kinds that nobody has seen", 8, "core/send_ahead.py",
-        "            seen = kinds.get(spec.kind)\n            if seen and seen[1]",
-        "            seen = kinds.get(spec.kind, (1, 0))\n            if seen[1]",
+        "            if seen and seen.total_ns <= short_ns * seen.count and spec",
+        "            if (not seen or seen.total_ns <= short_ns * seen.count) and spec",
         where=("sent ahead",),
     ),
     Mutant(

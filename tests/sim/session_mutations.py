@@ -131,7 +131,7 @@ SESSION_MUTANTS = (
     ),
     Mutant(
         "a hand-out is sent once", 10, "core/session_tell.py",
-        "                out.append(Send(node, message))\n        return lost\n",
+        "                out.append(Send(node, sent.message))\n        return lost\n",
         "                pass\n        return lost\n",
     ),
     Mutant(

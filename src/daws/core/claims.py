@@ -79,17 +79,17 @@ def on_claim_answer(core: NodeCore, row: Claim, answer: AnswerType) -> None:
         return
     if row.intent:
         told(core, row.intent)  # it is ours, or another's who asked for it too
-    entry = core.transfer.claims.get(row.task)
-    if entry is None or entry[1] != row.owner or entry[0].move != row.move:
+    claim = core.transfer.claims.get(row.task)
+    if claim is None or claim.owner != row.owner or claim.ready.move != row.move:
         return
     end_claim(core, row.task)
-    ready, sender, why = entry
+    ready, why = claim.ready, claim.why
     if isinstance(answer, Granted):
         again = answer.mode & AGAIN or (core.keeping is not None and core.keeping.doubts)
         if not (again and _has_it(core, row.task, answer, why)):
             _receive(core, _mine(ready, answer), why)
         if why not in (COPY, BACK, REMADE, RECOVERED):
-            say_taken(core, sender, row.task, row.move)
+            say_taken(core, claim.owner, row.task, row.move)
     elif why in (STOLEN, COPY) and not core.transfer.claims and _is_stealing(core):
         core.round_failed()  # all of the loot had gone elsewhere
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from daws.core.effects import Send
+from daws.core.lengths import learn_size
 from daws.core.objects import (
     add_object,
     add_stray,
@@ -67,24 +68,16 @@ def finish(
             outputs = (Input(made[0], size, task, here, values[0] if values else b""),)
             if size > INLINE_BYTES:
                 add_object(core, made[0], size)
-                _learn_size(core, spec.kind, size)
+                learn_size(core, spec.kind, size)
         else:
             each = zip(made, sizes, values or (b"",) * len(made), strict=True)
             outputs = tuple([Input(object_, size, task, here, value) for object_, size, value in each])
             large = [(one.object, one.size_bytes) for one in outputs if one.size_bytes > INLINE_BYTES]
             for object_, size in large:
                 add_object(core, object_, size)
-            _learn_size(core, spec.kind, sum([size for _, size in large]))
+            learn_size(core, spec.kind, sum([size for _, size in large]))
     row = Finish(task, ready.attempt, core.node, outputs, error, failure)
     add_end(core, task, row, not spec.leaf or bool(error))
-
-
-def _learn_size(core: NodeCore, kind: int, size_bytes: int) -> None:
-    """Note how many bytes of large objects a run of this kind has made. Objects that travel inside records do not
-    count."""
-    seen = core.lengths.kinds.get(kind)
-    if seen is not None:
-        seen[3] = size_bytes
 
 
 @answers(FinishSmall)

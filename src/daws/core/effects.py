@@ -3,7 +3,7 @@ nothing."""
 
 from msgspec import Struct
 
-from daws.model.task import NodeId, Ready, Transfer
+from daws.model.task import NodeId, ObjectTransfer, Ready
 from daws.wire.calls import CallStore as CallStore
 from daws.wire.messages import MessageType
 
@@ -66,7 +66,7 @@ class SetTimer(Effect, frozen=True):
 class FetchObjects(Effect, frozen=True):
     """Bring objects here, mostly all that one task lacks; answered by one or several ObjectsFetched."""
 
-    wanted: tuple[Transfer, ...]
+    wanted: tuple[ObjectTransfer, ...]
 
 
 class FetchAgain(Effect, frozen=True):

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from daws.model.cluster import Members
-from daws.model.task import TaskSpec, Transfer
+from daws.model.task import ObjectTransfer, TaskSpec
 from daws.wire.calls import CallFine as CallFine
 from daws.wire.calls import CallsSafe as CallsSafe
 from daws.wire.calls import StoreAnswered as StoreAnswered
@@ -108,8 +108,8 @@ class ObjectsPut(Event, frozen=True):
 class ObjectsFetched(Event, frozen=True):
     """Transfers ended. Those that failed: the source did not have the object, or could not be reached."""
 
-    fetched: tuple[Transfer, ...] = ()
-    failed: tuple[Transfer, ...] = ()
+    fetched: tuple[ObjectTransfer, ...] = ()
+    failed: tuple[ObjectTransfer, ...] = ()
 
 
 class PlaceUnknown(Event, frozen=True):

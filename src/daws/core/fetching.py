@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from daws.core.effects import DropObject, FetchObjects
 from daws.core.empty import shared_part
 from daws.core.events import ObjectsFetched
 from daws.core.handlers import handles
 from daws.core.objects import add_copy, evict, pin, unpin
 from daws.core.store_calls import ask_shard
-from daws.model.task import CLIENT, Input, NodeId, Ready, Transfer
+from daws.model.task import CLIENT, Input, NodeId, ObjectTransfer, Ready
 from daws.wire.store import MEMBERSHIP_SHARD, Watch
 
 if TYPE_CHECKING:
@@ -26,13 +28,20 @@ FETCH_AHEAD_NS = 1_000_000_000
 """A node that had to fetch something looks ahead in its queue for so long; where all is local, looking is in vain."""
 
 
+class Lacking(Struct, frozen=True, gc=False):
+    """A task that waits for objects that it reads and that are not here yet."""
+
+    ready: Ready
+    lacks: set[int]
+
+
 class Fetching:
     """Tasks beside the queues, and the objects that are on their way to them."""
 
     __slots__ = ("ahead_until_ns", "coming", "doubted", "doubted_since", "hungry", "staged", "tried", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: dict[int, tuple[Ready, set[int]]] = {}  # tasks, and the objects that each of them lacks
+        self.waiting: dict[int, Lacking] = {}  # by task
         self.coming: dict[int, list[int]] = {}  # objects on their way here, and the tasks that they are for
         self.tried: dict[int, tuple[NodeId, ...]] = {}  # by object that is fetched: places that did not have it
         self.staged: list[Ready] = []  # tasks that have all they read
@@ -90,8 +99,8 @@ def unstage(core: NodeCore, task: int, attempt: int) -> bool:
     """Forget a task that waits for its inputs or has just got them, up to this attempt. True if it was there."""
     fetching = core.fetching
     found = False
-    if task in fetching.waiting and fetching.waiting[task][0].attempt <= attempt:
-        unpin(core, fetching.waiting.pop(task)[0])
+    if task in fetching.waiting and fetching.waiting[task].ready.attempt <= attempt:
+        unpin(core, fetching.waiting.pop(task).ready)
         found = True
     for ready in fetching.staged:
         if ready.spec.id == task and ready.attempt <= attempt:
@@ -104,7 +113,7 @@ def unstage(core: NodeCore, task: int, attempt: int) -> bool:
 def unstage_all(core: NodeCore) -> list[Ready]:
     """Take out all tasks that wait for their inputs or have just got them."""
     fetching = own_fetching(core)
-    tasks = [*(ready for ready, _ in fetching.waiting.values()), *fetching.staged]
+    tasks = [*(one.ready for one in fetching.waiting.values()), *fetching.staged]
     fetching.waiting.clear()
     fetching.staged.clear()
     for ready in tasks:
@@ -121,11 +130,11 @@ def stage(core: NodeCore, ready: Ready, missing: Sequence[Input]) -> None:
     task = ready.spec.id
     fetching = own_fetching(core)
     fetching.ahead_until_ns = core.now_ns + FETCH_AHEAD_NS
-    fetching.waiting[task] = (ready, {one.object for one in missing})
+    fetching.waiting[task] = Lacking(ready, {one.object for one in missing})
     if core.objects.copies:
         pin(core, ready)
     coming, tried, members, node = fetching.coming, fetching.tried, core.members, core.node
-    wanted: list[Transfer] = []
+    wanted: list[ObjectTransfer] = []
     gone: list[int] = []
     for one in missing:
         object_, places = one.object, one.places
@@ -140,18 +149,18 @@ def stage(core: NodeCore, ready: Ready, missing: Sequence[Input]) -> None:
             if place is None:
                 gone.append(object_)
                 continue
-        wanted.append((object_, one.size_bytes, place))  # type: ignore[arg-type]
+        wanted.append(ObjectTransfer(object_, one.size_bytes, place))  # type: ignore[arg-type]
     if wanted:
         core.out.append(FetchObjects(tuple(wanted)))
     if gone:
         _doubt(core, gone)
 
 
-def fetch_for_keeping(core: NodeCore, wanted: Sequence[Transfer]) -> None:
+def fetch_for_keeping(core: NodeCore, wanted: Sequence[ObjectTransfer]) -> None:
     """Fetch objects that no task here reads yet, unless they are here or on their way."""
     coming = own_fetching(core).coming
-    new = [one for one in wanted if one[0] not in core.objects.sizes and one[0] not in coming]
-    coming.update([(object_, []) for object_, _, _ in new])
+    new = [one for one in wanted if one.object not in core.objects.sizes and one.object not in coming]
+    coming.update([(one.object, []) for one in new])
     if new:
         core.out.append(FetchObjects(tuple(new)))
 
@@ -170,7 +179,8 @@ def on_objects_fetched(core: NodeCore, event: ObjectsFetched) -> None:
     fetching = own_fetching(core)
     tried, adoptions = fetching.tried, core.adoptions
     has_copied = False
-    for object_, size_bytes, _ in event.fetched:
+    for transfer in event.fetched:
+        object_ = transfer.object
         waiting = fetching.coming.pop(object_, None)
         if waiting is None:
             continue
@@ -182,7 +192,7 @@ def on_objects_fetched(core: NodeCore, event: ObjectsFetched) -> None:
             if object_ not in core.objects.sizes:  # else it was made here meanwhile, and the file is that object
                 core.out.append(DropObject(object_))  # the tasks that wanted it were called off
             continue
-        has_copied = add_copy(core, object_, size_bytes, readers + adopted) or has_copied
+        has_copied = add_copy(core, object_, transfer.size_bytes, readers + adopted) or has_copied
         if adoptions is not None and adopted:
             adoptions.arrived(core, object_)
     if has_copied:
@@ -197,26 +207,26 @@ def _tell_readers(core: NodeCore, object_: int, waiting: list[int]) -> int:
     readers = 0
     for task in waiting:
         entry = fetching.waiting.get(task)
-        if entry is None or object_ not in entry[1]:
+        if entry is None or object_ not in entry.lacks:
             continue
         readers += 1
-        entry[1].remove(object_)
-        if not entry[1]:
+        entry.lacks.remove(object_)
+        if not entry.lacks:
             del fetching.waiting[task]
-            fetching.staged.append(entry[0])
+            fetching.staged.append(entry.ready)
             core.schedule_soon()
     return readers
 
 
-def _fetch_elsewhere(core: NodeCore, failed: Transfer) -> None:
+def _fetch_elsewhere(core: NodeCore, failed: ObjectTransfer) -> None:
     """A place did not have an object: try the next one."""
     fetching = core.fetching
-    object_, size_bytes, source = failed
+    object_ = failed.object
     waiting = fetching.coming.get(object_)
     if waiting is None:
         return
     core.schedule_soon()
-    fetching.tried[object_] = (*fetching.tried.get(object_, ()), source)
+    fetching.tried[object_] = (*fetching.tried.get(object_, ()), failed.source)
     wanted = _input_of(core, waiting, object_)
     if wanted is None:
         del fetching.coming[object_]
@@ -228,7 +238,7 @@ def _fetch_elsewhere(core: NodeCore, failed: Transfer) -> None:
     if place is None:
         _doubt(core, [object_])
     else:
-        core.out.append(FetchObjects(((object_, size_bytes, place),)))
+        core.out.append(FetchObjects((ObjectTransfer(object_, failed.size_bytes, place),)))
 
 
 def _doubt(core: NodeCore, objects: list[int]) -> None:
@@ -265,7 +275,7 @@ def look_again(core: NodeCore) -> None:
         if wanted is None or place is None:
             lost.append(object_)
         else:
-            core.out.append(FetchObjects(((object_, wanted.size_bytes, place),)))
+            core.out.append(FetchObjects((ObjectTransfer(object_, wanted.size_bytes, place),)))
     _lost(core, lost)
     core.schedule_soon()  # executors may have been kept for tasks that do not come any more
     if since:
@@ -276,7 +286,7 @@ def _input_of(core: NodeCore, tasks: list[int], object_: int) -> Input | None:
     """The description of an object, from a task that still waits for it."""
     for task in tasks:
         entry = core.fetching.waiting.get(task)
-        for one in entry[0].inputs if entry is not None else ():
+        for one in entry.ready.inputs if entry is not None else ():
             if one.object == object_:
                 return one
     return None
@@ -290,5 +300,5 @@ def _lost(core: NodeCore, objects: list[int]) -> None:
     for task in waiting:
         entry = fetching.waiting.pop(task, None)
         if entry is not None:
-            unpin(core, entry[0])
-            core.give_up_inputs(entry[0], tried)
+            unpin(core, entry.ready)
+            core.give_up_inputs(entry.ready, tried)

@@ -17,7 +17,7 @@ from daws.core.fetching import fetch_for_keeping
 from daws.core.handlers import handles
 from daws.core.objects import adopt_made, let_go_of_made, pin_copy, unpin_copy
 from daws.core.store_calls import answers, ask
-from daws.model.task import NodeId, Transfer
+from daws.model.task import NodeId, ObjectTransfer
 from daws.wire.messages import HandOver, Kept
 from daws.wire.store import OK, AddPlace, AnswerType
 
@@ -53,16 +53,16 @@ def hand_over(core: NodeCore, takers: Sequence[NodeId]) -> None:
     handed: dict[int, int] = core.leaving.handed
     patience_ns = PATIENCE_TICKS * core.config.tick_ns
     named: dict[NodeId, list[tuple[int, int, tuple[int, ...], tuple[tuple[int, int], ...]]]] = {}
-    for producer, (readers, _, objects) in core.objects.made.items():
+    for producer, made in core.objects.made.items():
         if core.now_ns - handed.get(producer, -NEVER_NS) < patience_ns:
             continue
         if len(named) == len(takers) and len(named[takers[-1]]) >= ENTRIES_MAX:
             break
         handed[producer] = core.now_ns
         attempt = core.objects.attempts.get(producer, 0)
-        sizes = tuple([(object_, core.objects.sizes.get(object_, 0)) for object_ in objects])
+        sizes = tuple([(object_, core.objects.sizes.get(object_, 0)) for object_ in made.objects])
         taker = takers[len(handed) % len(takers)]
-        named.setdefault(taker, []).append((producer, attempt, tuple(sorted(readers)), sizes))
+        named.setdefault(taker, []).append((producer, attempt, tuple(sorted(made.readers)), sizes))
     for taker, entries in named.items():
         core.out.append(Send(taker, HandOver(core.node, tuple(entries))))
 
@@ -118,14 +118,14 @@ def on_hand_over(core: NodeCore, message: HandOver) -> None:
     if core.adoptions is None:
         core.adoptions = Adoptions()
     adoptions, sizes_here = core.adoptions, core.objects.sizes
-    wanted: list[Transfer] = []
+    wanted: list[ObjectTransfer] = []
     for producer, attempt, readers, sizes in message.entries:
         objects = tuple([object_ for object_, _ in sizes])
         if not adoptions.of.keys().isdisjoint(objects):
             continue  # on its way, or the store has not answered yet
         adoption = Adoption(message.sender, producer, attempt, readers, objects)
         adoptions.of.update(dict.fromkeys(objects, adoption))
-        wanted += [(object_, size_bytes, message.sender) for object_, size_bytes in sizes]
+        wanted += [ObjectTransfer(object_, size_bytes, message.sender) for object_, size_bytes in sizes]
         here = [object_ for object_ in objects if object_ in sizes_here]
         for object_ in here:
             pin_copy(core, object_)

@@ -57,11 +57,12 @@ def _tasks(core: NodeCore) -> list[str]:
         if task in known:
             wrong.append(f"task {task} is both {known[task][0]} and {name}")
         known[task] = (name, ready.move)
-    for task, (ready, to, since_ns) in core.transfer.lent.items():
+    for task, lent in core.transfer.lent.items():
+        ready = lent.ready
         if task in known and known[task][1] <= ready.move and not ready.mode & REPLICA:
-            wrong.append(f"task {task} is both {known[task][0]} and lent to {to} with move {ready.move}")
-        if since_ns > core.now_ns:
-            wrong.append(f"task {task} was lent at {since_ns}, which is yet to come")
+            wrong.append(f"task {task} is both {known[task][0]} and lent to {lent.to} with move {ready.move}")
+        if lent.since_ns > core.now_ns:
+            wrong.append(f"task {task} was lent at {lent.since_ns}, which is yet to come")
     for task, run in core.executors.running.items():
         if run.ready.spec.id != task:
             wrong.append(f"the run of task {run.ready.spec.id} stands under {task}")
@@ -130,14 +131,15 @@ def _objects(core: NodeCore) -> list[str]:
             wrong.append(f"object {one} is pinned by {count} tasks and read by {readers[one]}")
     wrong += [f"object {one} is fresh and no copy" for one in here.fresh if one not in here.copies]
     wrong += [f"object {one} has {size} bytes" for one, size in here.sizes.items() if size < 0]
-    wrong += [f"task {task} keeps objects that nobody reads" for task, entry in here.made.items() if not entry[0]]
+    wrong += [f"task {task} keeps objects that nobody reads" for task, entry in here.made.items() if not entry.readers]
     return wrong
 
 
 def _staging(core: NodeCore) -> list[str]:
     coming, tried = core.fetching.coming, core.fetching.tried
     wrong: list[str] = []
-    for task, (_, missing) in core.fetching.waiting.items():
+    for task, waiting in core.fetching.waiting.items():
+        missing = waiting.lacks
         if not missing:
             wrong.append(f"task {task} is staging and has all it reads")
         wrong += [f"task {task} waits for object {one}, which nobody fetches" for one in missing if one not in coming]

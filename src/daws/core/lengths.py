@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from daws.core.empty import shared_part
 from daws.core.tuning import adapt, stay_calm
 
@@ -20,6 +22,16 @@ KINDS_MAX = 10_000
 """The largest number of kinds of tasks whose lengths are remembered."""
 
 
+class KindLength(Struct, gc=False):
+    """The runs of one kind of task: how many were timed, and how long they took. `made_bytes` is the size of the large
+    objects that the last of them made."""
+
+    count: int
+    total_ns: int
+    mean_ns: int
+    made_bytes: int = 0
+
+
 class Lengths:
     """The runs that have ended on a node: how many, and how long they took."""
 
@@ -31,8 +43,7 @@ class Lengths:
         self.sampled_ns = 0
         self.mean_run_ns = 0
         self.has_short = False  # some kind of task is short enough to be sent ahead
-        # By kind of task: how many ran, for how long in all, and on average; the large objects that the last one made.
-        self.kinds: dict[int, list[int]] = {}
+        self.kinds: dict[int, KindLength] = {}
         self.last: dict[int, deque[int]] | None = None  # the last runs of each kind, under strategies that look at them
 
     def count_ends(self, count: int) -> None:
@@ -76,19 +87,27 @@ def learn_length(core: NodeCore, kind: int, duration_ns: int, count: int = 1) ->
     if seen is None:
         if len(lengths.kinds) >= KINDS_MAX:
             _forget_kinds(lengths)
-        lengths.kinds[kind] = seen = [count, duration_ns, duration_ns // count or 1, 0]
+        lengths.kinds[kind] = seen = KindLength(count, duration_ns, duration_ns // count or 1)
     else:
-        seen[0] += count
-        seen[1] += duration_ns
-        seen[2] = seen[1] // seen[0] or 1
+        seen.count += count
+        seen.total_ns += duration_ns
+        seen.mean_ns = seen.total_ns // seen.count or 1
     lengths.sampled_count += count
     lengths.sampled_ns += duration_ns
     lengths.mean_run_ns = lengths.sampled_ns // lengths.sampled_count or 1
     stay_calm(core, 0)
     if lengths.last is not None:
         lengths.last.setdefault(kind, deque(maxlen=LENGTHS_MAX)).append(duration_ns)
-    if seen[1] < core.config.short_ns * seen[0]:
+    if seen.total_ns < core.config.short_ns * seen.count:
         lengths.has_short = True
+
+
+def learn_size(core: NodeCore, kind: int, size_bytes: int) -> None:
+    """Note how many bytes of large objects a run of this kind has made. Objects that travel inside records do not
+    count."""
+    seen = core.lengths.kinds.get(kind)
+    if seen is not None:
+        seen.made_bytes = size_bytes
 
 
 def _forget_kinds(lengths: Lengths) -> None:

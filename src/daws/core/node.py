@@ -377,7 +377,7 @@ class NodeCore:
     def estimate_ns(self, spec: TaskSpec) -> int:
         seen = self.lengths.kinds.get(spec.kind)
         if seen is not None:
-            return seen[2]
+            return seen.mean_ns
         if not spec.estimate_ns:
             return GUESS_NS
         return int(spec.estimate_ns / self.info.speed) or 1

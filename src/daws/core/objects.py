@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from daws.core.effects import DropObject, Send
 from daws.core.empty import shared_part
 from daws.core.events import ObjectsLost, ObjectsPut
@@ -31,8 +33,14 @@ RELEASE_TICKS = 4
 FEW_READERS = 8
 """Up to so many readers, a tuple is smaller and quicker than a set."""
 
-Made = tuple[set[int] | tuple[int, ...], int, tuple[int, ...]]
-"""The entry of one task: the readers that have yet to finish, since when they are waited for, and the objects."""
+
+class Made(Struct, frozen=True, gc=False):
+    """The objects that a task has made here, the readers that have yet to finish, and since when this node waits for
+    them."""
+
+    readers: set[int] | tuple[int, ...]
+    since_ns: int
+    objects: tuple[int, ...]
 
 
 class NodeObjects:
@@ -270,7 +278,7 @@ def end_finishing(core: NodeCore, task: int) -> Ready | None:
 def keep_made(core: NodeCore, task: int, readers: tuple[int, ...], objects: tuple[int, ...], attempt: int) -> None:
     """Keep what a task has made here until these readers have finished."""
     here = own_objects(core)
-    here.made[task] = (set(readers) if len(readers) > FEW_READERS else readers, core.now_ns, objects)
+    here.made[task] = Made(set(readers) if len(readers) > FEW_READERS else readers, core.now_ns, objects)
     if attempt:
         here.attempts[task] = attempt
 
@@ -281,13 +289,13 @@ def put_object(core: NodeCore, task: int, outputs: tuple[Input, ...]) -> None:
     if objects:
         here = own_objects(core)
         here.sizes.update([(one.object, one.size_bytes) for one in outputs if one.object in objects])
-        here.made[task] = ((HELD,), core.now_ns, objects)
+        here.made[task] = Made((HELD,), core.now_ns, objects)
 
 
 def unhold(core: NodeCore, task: int, readers: Iterable[int]) -> None:
     """The client does not hold these objects any more: they wait for these readers alone."""
-    _, since_ns, objects = core.objects.made[task]
-    core.objects.made[task] = ({*readers, HELD}, since_ns, objects)
+    made = core.objects.made[task]
+    core.objects.made[task] = Made({*readers, HELD}, made.since_ns, made.objects)
     release_made(core, task, HELD)
 
 
@@ -296,8 +304,8 @@ def adopt_made(core: NodeCore, producer: int, attempt: int, readers: tuple[int, 
     own_copies(core, objects)
     here = own_objects(core)
     known = here.made.get(producer)  # made or put here as well, or adopted before
-    readers = readers if known is None else tuple(dict.fromkeys((*known[0], *readers)))
-    here.made[producer] = (readers, core.now_ns, objects)
+    readers = readers if known is None else tuple(dict.fromkeys((*known.readers, *readers)))
+    here.made[producer] = Made(readers, core.now_ns, objects)
     if attempt:
         here.attempts[producer] = attempt
 
@@ -305,7 +313,7 @@ def adopt_made(core: NodeCore, producer: int, attempt: int, readers: tuple[int, 
 def let_go_of_made(core: NodeCore, producer: int) -> None:
     """Another node has these objects from now on, or nobody needs them."""
     here = core.objects
-    for object_ in here.made.pop(producer)[2]:
+    for object_ in here.made.pop(producer).objects:
         _drop(core, object_)
     here.attempts.pop(producer, None)
 
@@ -367,18 +375,18 @@ def release_made(core: NodeCore, producer: int, child: int) -> None:
     entry = here.made.get(producer)
     if entry is None:
         return
-    readers, since_ns, objects = entry
+    readers = entry.readers
     if isinstance(readers, set):
         readers.discard(child)
         if readers:
             return
     elif readers != (child,):
         left = tuple([reader for reader in readers if reader != child])
-        here.made[producer] = (left, since_ns, objects)
+        here.made[producer] = Made(left, entry.since_ns, entry.objects)
         return
     # Every task that reads these objects has finished: they may go, here and in the store.
     del here.made[producer]
-    for object_ in objects:
+    for object_ in entry.objects:
         _drop(core, object_)
     if here.attempts and producer in here.attempts:
         ask(core, producer, Release(producer, ALL_READ, here.attempts.pop(producer)))
@@ -391,7 +399,7 @@ def release_made(core: NodeCore, producer: int, child: int) -> None:
 def drop_held(core: NodeCore, task: int) -> None:
     """Drop objects of a task that the store has forgotten: nobody holds it, and nobody will read it. They were put on
     several nodes, or made again elsewhere, or their session has ended."""
-    readers = core.objects.made[task][0]
+    readers = core.objects.made[task].readers
     if HELD in readers:
         for reader in tuple(readers):
             release_made(core, task, reader)
@@ -436,7 +444,7 @@ def _forget(core: NodeCore, object_: int) -> None:
 
 def release_for(core: NodeCore, reader: int) -> None:
     """This reader has ended without telling us."""
-    for producer in [producer for producer, entry in core.objects.made.items() if reader in entry[0]]:
+    for producer in [producer for producer, entry in core.objects.made.items() if reader in entry.readers]:
         release_made(core, producer, reader)
 
 
@@ -456,10 +464,11 @@ def _audit(core: NodeCore, timeout_ns: int) -> None:
     limit = core.now_ns - timeout_ns
     made = core.objects.made
     children: dict[int, None] = {}  # a task that reads very much is among the readers of very many
-    for producer, (pending, since_ns, objects) in made.items():
-        if since_ns > limit or len(children) >= AUDIT_ROWS_MAX:
+    for producer, entry in made.items():
+        pending = entry.readers
+        if entry.since_ns > limit or len(children) >= AUDIT_ROWS_MAX:
             continue
-        made[producer] = (pending, core.now_ns, objects)
+        made[producer] = Made(pending, core.now_ns, entry.objects)
         children.update(dict.fromkeys(sorted(pending)[:AUDIT_ROWS_MAX]))
         if HELD in pending and producer < FIRST_SPAWNED_ID:
             children[producer] = None  # its client may have let go of it, or its session may have ended

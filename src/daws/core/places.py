@@ -19,8 +19,8 @@ def places(core: NodeCore) -> Iterator[tuple[str, Ready]]:
         yield "dedicated", ready
     for ready in core.queues.shared.all():
         yield "shared", ready
-    for ready, _ in core.fetching.waiting.values():
-        yield "staging", ready
+    for one in core.fetching.waiting.values():
+        yield "staging", one.ready
     for ready in core.fetching.staged:
         yield "staged", ready
     for run in core.executors.running.values():
@@ -35,7 +35,7 @@ def holds(core: NodeCore, task: int, attempt: int = 0, move: int = 0) -> bool:
     """Is this task anywhere here, or on its way out, with this attempt or a later one? A task that was lent before this
     move has come back since. (A long search, for rare doubts.)"""
     lent = core.transfer.lent.get(task)
-    if lent is not None and lent[0].attempt >= attempt and lent[0].move >= move:
+    if lent is not None and lent.ready.attempt >= attempt and lent.ready.move >= move:
         return True
     if any(ready.spec.id == task and ready.attempt >= attempt for _, ready in places(core)):
         return True
@@ -45,7 +45,7 @@ def holds(core: NodeCore, task: int, attempt: int = 0, move: int = 0) -> bool:
 def holds_itself(core: NodeCore, task: int, move: int) -> bool:
     """Is this task here, and not only a copy of it, with this move number or a later one? (As long a search.)"""
     lent = core.transfer.lent.get(task)
-    if lent is not None and lent[0].move >= move:
+    if lent is not None and lent.ready.move >= move:
         return True
     return any(ready.spec.id == task and ready.move >= move and not ready.mode & REPLICA for _, ready in places(core))
 

@@ -39,7 +39,7 @@ def makes_room(core: NodeCore, ready: Ready) -> bool:
             if one.object in core.objects.copies:
                 return True
             made = core.objects.made.get(one.producer)
-            if made is not None and HELD not in made[0]:
+            if made is not None and HELD not in made.readers:
                 return True
     return False
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from daws.core.node import NodeCore
 
 Entry = tuple[float, int, Ready]
+"""A task in a heap: (key, number, task). It stays a bare tuple, because heaps compare entries all the time, and tuples
+are compared in C."""
 Offered = tuple[Context | None, ...]
 """The contexts of executors."""
 PLAIN: Offered = (None,)

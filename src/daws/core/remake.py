@@ -75,7 +75,7 @@ def claim_remake(core: NodeCore, ready: Ready, intent: int) -> None:
         told(core, intent)  # others had asked for it too, and it is ours since; a second grant might come after its end
         return
     known = core.transfer.claims.get(task)
-    if known is None or known[0].move < ready.move:  # else it was offered to us since, by whoever was quicker
+    if known is None or known.ready.move < ready.move:  # else it was offered to us since, by whoever was quicker
         begin_claim(core, ready, NOBODY, REMADE)
     ask(core, task, Claim(task, NOBODY, ready.move, core.node, MOVE, intent))
 

@@ -24,7 +24,7 @@ COMMIT_NS = 300_000
 def expected_ns(core: NodeCore, spec: TaskSpec) -> int:
     """How long a task takes, as far as that is known; else how long it and all that follows it take."""
     seen = core.lengths.kinds.get(spec.kind)
-    return seen[2] if seen is not None else spec.estimate_ns or spec.rank % RAISED
+    return seen.mean_ns if seen is not None else spec.estimate_ns or spec.rank % RAISED
 
 
 def waits_for_better(core: NodeCore, ready: Ready) -> bool:
@@ -58,9 +58,11 @@ def _coming_count(core: NodeCore, spec: TaskSpec, patience_ns: int) -> int:
     rank, priority, count = spec.rank % RAISED, spec.priority, 0
     if core.fetching.waiting:
         most_bytes = patience_ns * core.net_bytes_per_s * 1e-9
-        for other, lacks in core.fetching.waiting.values():
-            if RAISED > other.spec.rank > rank and other.spec.priority >= priority:
-                count += sum([one.size_bytes for one in other.inputs if one.object in lacks]) <= most_bytes
+        for other in core.fetching.waiting.values():
+            spec = other.ready.spec
+            if RAISED > spec.rank > rank and spec.priority >= priority:
+                lacking = [one.size_bytes for one in other.ready.inputs if one.object in other.lacks]
+                count += sum(lacking) <= most_bytes
     if core.objects.finishing and patience_ns >= COMMIT_NS:
         for done in core.objects.finishing.values():
             before = done.spec

@@ -72,15 +72,15 @@ def ahead_most(core: NodeCore, kind: int, of_bag: bool = False) -> int:
     if seen is None:
         return 0
     config, cores = core.config, core.cores
-    most = config.ahead_ns * cores * seen[0] // (seen[1] or 1)
-    if most < cores and seen[1] <= config.next_ns * seen[0]:
+    most = config.ahead_ns * cores * seen.count // (seen.total_ns or 1)
+    if most < cores and seen.total_ns <= config.next_ns * seen.count:
         return cores
     count_max = config.ahead_count_max
-    if seen[3] > config.ahead_bytes // count_max:
-        count_max = config.ahead_bytes // seen[3] or 1
+    if seen.made_bytes > config.ahead_bytes // count_max:
+        count_max = config.ahead_bytes // seen.made_bytes or 1
     elif of_bag and config.starts_together:
         count_max *= BAG_FACTOR
-    return min(most, cores * min(seen[0], count_max))
+    return min(most, cores * min(seen.count, count_max))
 
 
 def slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
@@ -94,7 +94,7 @@ def slots_to_queue_at(core: NodeCore) -> list[tuple[int, int]]:
                 continue
             spec = run.ready.spec
             seen = kinds.get(spec.kind)
-            if seen and seen[1] <= short_ns * seen[0] and spec.needs is None and not run.ready.mode & SUSPECT:
+            if seen and seen.total_ns <= short_ns * seen.count and spec.needs is None and not run.ready.mode & SUSPECT:
                 heap.append((1, run.slot))
     heapify(heap)
     return heap

@@ -6,6 +6,8 @@ in the store, and any other node can cancel.
 
 from collections.abc import Collection, Iterable
 
+from msgspec import Struct
+
 from daws.core.effects import Send
 from daws.core.session_events import SessionEffect
 from daws.model.cluster import Members
@@ -34,8 +36,7 @@ class HandOuts:
         self._number = int.from_bytes(nonce[:NONCE_BYTES].ljust(NONCE_BYTES), "big") << COUNTER_BITS
         self._ready: dict[NodeId, dict[int, Ready]] = {}
         self._objects: dict[NodeId, list[Submit]] = {}
-        # batch -> node, message, when it was first sent, and last
-        self._under_way: dict[int, tuple[NodeId, Submission | NewTasks, int, int]] = {}
+        self._under_way: dict[int, _SentBatch] = {}  # by the number of the batch
         self._later: dict[NodeId, _Rest] = {}  # tasks of a graph that are handed out batch by batch
         self._next: list[NodeId] = []  # nodes that can have the next batch
         self._expected: set[NodeId] = set()  # nodes that have yet to join
@@ -83,15 +84,17 @@ class HandOuts:
         self._ready.clear()
 
     def _send(self, node: NodeId, message: Submission | NewTasks, now_ns: int, out: list[SessionEffect]) -> None:
-        self._under_way[message.batch] = (node, message, now_ns, now_ns)
+        self._under_way[message.batch] = _SentBatch(node, message, now_ns, now_ns)
         out.append(Send(node, message))
 
     def taken(self, batch: int) -> tuple[Submit, ...]:
         """Note that a batch was taken. Return the objects of which the node has heard."""
-        node, message, _, _ = self._under_way.pop(batch, (0, None, 0, 0))
-        if node in self._later and message is not None:
-            self._next.append(node)
-        return message.tasks if isinstance(message, NewTasks) else ()
+        sent = self._under_way.pop(batch, None)
+        if sent is None:
+            return ()
+        if sent.node in self._later:
+            self._next.append(sent.node)
+        return sent.message.tasks if isinstance(sent.message, NewTasks) else ()
 
     def repeat(
         self, now_ns: int, after_ns: int, lease_ns: int, members: Members, out: list[SessionEffect]
@@ -99,16 +102,26 @@ class HandOuts:
         """Send again what was not taken. A node that is no member is dead, or so new that this client has not heard of
         it, but not for as long as a lease. Answers the objects that were on dead nodes."""
         lost: list[Submit] = []
-        for batch, (node, message, first_ns, last_ns) in list(self._under_way.items()):
+        for batch, sent in list(self._under_way.items()):
+            node = sent.node
             if self._expected and node in members:
                 self._expected.discard(node)
-            if node not in members and now_ns - first_ns > lease_ns and node not in self._expected:
+            if node not in members and now_ns - sent.first_ns > lease_ns and node not in self._expected:
                 self._later.pop(node, None)
                 lost += self.taken(batch)
-            elif now_ns - last_ns >= after_ns:
-                self._under_way[batch] = (node, message, first_ns, now_ns)
-                out.append(Send(node, message))
+            elif now_ns - sent.last_ns >= after_ns:
+                sent.last_ns = now_ns
+                out.append(Send(node, sent.message))
         return lost
+
+
+class _SentBatch(Struct):
+    """A batch that its node has yet to take, and when it was sent first and last."""
+
+    node: NodeId
+    message: Submission | NewTasks
+    first_ns: int
+    last_ns: int
 
 
 class _Rest:

@@ -113,7 +113,7 @@ def _unhold(core: NodeCore, task: int, unheard: tuple[int, ...]) -> None:
     entry = core.objects.made.get(task)
     if entry is None:
         return
-    readers = entry[0]
+    readers = entry.readers
     if HELD in readers:
         # Among the readers of a spawned task may be its spawner, who waited for it, and has ended.
         known = readers if task < FIRST_SPAWNED_ID else ()

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from daws.core.effects import Send
 from daws.core.empty import shared_part
 from daws.core.handlers import handles
@@ -36,6 +38,22 @@ REMADE = -2  # the task is to be made again and belongs to nobody yet
 RECOVERED = -3  # a store that has forgotten things says that the task is the node's own
 
 
+class LentTask(Struct, frozen=True, gc=False):
+    """A task that was offered: to which node, and since when it counts as lent."""
+
+    ready: Ready
+    to: NodeId
+    since_ns: int
+
+
+class PendingClaim(Struct, frozen=True, gc=False):
+    """A task that this node has claimed: from which node, and why. The store has yet to answer."""
+
+    ready: Ready
+    owner: NodeId
+    why: int
+
+
 class Transfer:
     """Offers and claims of this node."""
 
@@ -45,8 +63,8 @@ class Transfer:
     )
 
     def __init__(self) -> None:
-        self.lent: dict[int, tuple[Ready, NodeId, int]] = {}  # by task: to which node, and when
-        self.claims: dict[int, tuple[Ready, NodeId, int]] = {}  # by task: from which node, and why
+        self.lent: dict[int, LentTask] = {}  # by task
+        self.claims: dict[int, PendingClaim] = {}  # by task
         self.announcing: dict[int, Ready] = {}  # this node's own tasks that are claimed anew before they run (again)
         self.offers: dict[tuple[NodeId, int], list[Ready]] = {}  # to be sent at the end of the step
         self.taken: dict[NodeId, list[tuple[int, int]]] = {}  # likewise
@@ -78,7 +96,7 @@ def offer(core: NodeCore, to: NodeId, why: int, ready: Ready) -> None:
         transfer = own_transfer(core)
     transfer.offers.setdefault((to, why), []).append(ready)
     if why != COPY:
-        transfer.lent[ready.spec.id] = (ready, to, core.now_ns)
+        transfer.lent[ready.spec.id] = LentTask(ready, to, core.now_ns)
         if core.peers.loads is not None:
             sent_task(core, to)
 
@@ -131,7 +149,7 @@ def say_taken(core: NodeCore, to: NodeId, task: int, move: int) -> None:
 def on_taken(core: NodeCore, message: Taken) -> None:
     for task, move in message.tasks:
         lent = core.transfer.lent.get(task)
-        if lent is not None and lent[1] == message.sender and lent[0].move == move:
+        if lent is not None and lent.to == message.sender and lent.ready.move == move:
             del core.transfer.lent[task]
 
 
@@ -142,18 +160,18 @@ def on_refusal(core: NodeCore, message: Refusal) -> None:
     transfer = core.transfer
     for task, move in message.tasks:
         lent = transfer.lent.get(task)
-        if lent is None or lent[1] != message.sender or lent[0].move != move:
+        if lent is None or lent.to != message.sender or lent.ready.move != move:
             continue
         if task not in transfer.claims:
-            _claim_back(core, task, lent[0])
+            _claim_back(core, task, lent.ready)
 
 
 def take_back(core: NodeCore, older_than_ns: int) -> None:
     """Claim from this node itself, on each tick, tasks that were offered long ago or to a node that is gone."""
     back = [
-        (task, ready)
-        for task, (ready, to, since_ns) in core.transfer.lent.items()
-        if (core.now_ns - since_ns >= older_than_ns or to not in core.members)
+        (task, lent.ready)
+        for task, lent in core.transfer.lent.items()
+        if (core.now_ns - lent.since_ns >= older_than_ns or lent.to not in core.members)
         and task not in core.transfer.claims  # else it was offered back before we heard that it was taken
     ]
     for task, ready in back:
@@ -168,7 +186,7 @@ def _claim_back(core: NodeCore, task: int, ready: Ready) -> None:
 def forget_lent(core: NodeCore, task: int, attempt: int) -> None:
     """This attempt was called off: whoever has it, it is not taken back."""
     lent = core.transfer.lent.get(task)
-    if lent is not None and lent[0].attempt <= attempt:
+    if lent is not None and lent.ready.attempt <= attempt:
         del core.transfer.lent[task]
 
 
@@ -189,7 +207,7 @@ def begin_claim(core: NodeCore, ready: Ready, owner: NodeId, why: int) -> None:
     transfer = core.transfer
     if transfer is NO_TRANSFER:
         transfer = own_transfer(core)
-    transfer.claims[ready.spec.id] = (ready, owner, why)
+    transfer.claims[ready.spec.id] = PendingClaim(ready, owner, why)
 
 
 def end_claim(core: NodeCore, task: int) -> None:

@@ -93,8 +93,8 @@ def objects(core: NodeCore) -> Mapping[int, int]:
 
 def made(core: NodeCore) -> Iterator[tuple[int, Sequence[int], tuple[int, ...]]]:
     """The tasks that ran here, each with the readers that it waits for and its objects."""
-    for task, (readers, _, names) in core.objects.made.items():
-        yield task, tuple(readers), names
+    for task, entry in core.objects.made.items():
+        yield task, tuple(entry.readers), entry.objects
 
 
 def last_token(core: NodeCore) -> int:

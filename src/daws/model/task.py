@@ -34,9 +34,6 @@ The rank without this bit orders the task; no executor is kept idle for such a t
 FROM_OUTSIDE = -2
 """The kind of a task that stands for an object that a client has put in: it was done when it came, and never runs."""
 
-Transfer = tuple[int, int, int]
-"""One object on its way to a node: (object id, size in bytes, the place that it comes from)."""
-
 
 def node_id(index: int, incarnation: int) -> NodeId:
     return incarnation << 32 | index
@@ -55,6 +52,14 @@ class Input(Struct, frozen=True, array_like=True, gc=False):
     producer: int
     places: tuple[int, ...]
     value: bytes
+
+
+class ObjectTransfer(Struct, frozen=True, array_like=True, gc=False):
+    """One object on its way to a node, from `source`: a node that has it, or CLIENT."""
+
+    object: int
+    size_bytes: int
+    source: NodeId
 
 
 class Needs(Struct, frozen=True, array_like=True, gc=False):

@@ -36,7 +36,7 @@ class RunNotes:
         """Objects may have come from other nodes, or tasks."""
         for event in events:
             if isinstance(event, ObjectsFetched):
-                self.fetched_bytes += sum([transfer[1] for transfer in event.fetched])
+                self.fetched_bytes += sum([transfer.size_bytes for transfer in event.fetched])
             elif self.watch is not None and isinstance(event, Offer):
                 self.watch.offered(event)
 

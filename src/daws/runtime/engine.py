@@ -49,7 +49,7 @@ from daws.core.node import NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
 from daws.model.errors import DawsError, InternalError
-from daws.model.task import INLINE_BYTES, NO_TASK, NodeId, TaskSpec, Transfer
+from daws.model.task import INLINE_BYTES, NO_TASK, NodeId, ObjectTransfer, TaskSpec
 from daws.runs.notes import RunNotes
 from daws.runtime.crew import config_of, info_of
 from daws.runtime.functions import FunctionTable
@@ -539,7 +539,7 @@ class Engine:
             self.pool.tell(self.runs[report.run][0], report.run, self.nesting.news(report.run))
             self.pool.flush()
 
-    def _bring(self, wanted: Sequence[Transfer]) -> None:
+    def _bring(self, wanted: Sequence[ObjectTransfer]) -> None:
         """Have objects fetched that a run waits for; the node, which knows nothing of it, ignores what comes of it."""
         events: list[EventType] = []
         self.peers.fetch(wanted, events)

@@ -5,7 +5,7 @@ from typing import Any
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, EventType, ObjectsFetched, StoreAnswered
-from daws.model.task import NodeId, Transfer
+from daws.model.task import NodeId, ObjectTransfer
 from daws.runtime.outcomes import Outcomes
 from daws.runtime.ports import DoneListener
 from daws.store.memory import MemoryStore
@@ -56,5 +56,5 @@ class NobodyElse:
         if to == self.node:
             events.append(message)
 
-    def fetch(self, wanted: Sequence[Transfer], events: list[EventType]) -> None:
+    def fetch(self, wanted: Sequence[ObjectTransfer], events: list[EventType]) -> None:
         events.append(ObjectsFetched((), tuple(wanted)))

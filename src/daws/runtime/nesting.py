@@ -16,7 +16,7 @@ from daws.core.node import NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.context import format_context
 from daws.model.states import FAILED
-from daws.model.task import Input, NodeId, TaskSpec, Transfer, spawned_id
+from daws.model.task import Input, NodeId, ObjectTransfer, TaskSpec, spawned_id
 from daws.wire.ends import Outcome
 from daws.wire.worker import ChildEnd, Dropped, ObjectFile, Seed, Spawned, WaitReport
 
@@ -54,7 +54,7 @@ class Nesting:
         self,
         core: NodeCore,
         files: ObjectFiles,
-        bring: Callable[[Sequence[Transfer]], None],
+        bring: Callable[[Sequence[ObjectTransfer]], None],
         resume: Callable[[int, int, tuple[ChildEnd, ...]], None],
         give_up: Callable[[int, int], object],
         ask_members: Callable[[], object],
@@ -225,7 +225,7 @@ class Nesting:
 
     def _fetch(self, nest: Nest, task: int, knows_members: bool = False) -> None:
         members = self._core.members
-        wanted: list[Transfer] = []
+        wanted: list[ObjectTransfer] = []
         for one in self._missing(nest.afar[task][1]):
             object_ = one.object
             if object_ in self._coming:
@@ -239,7 +239,7 @@ class Nesting:
                 left = [place for place in left if place in members]
             if left:
                 self._coming[object_] = nest, task, left[1:]
-                wanted.append((object_, one.size_bytes, left[0]))
+                wanted.append(ObjectTransfer(object_, one.size_bytes, left[0]))
             else:
                 self._doubted[task] = nest
                 self._ask_members()
@@ -253,17 +253,18 @@ class Nesting:
                 self._fetch(nest, task, True)
 
     def on_fetched(self, event: ObjectsFetched) -> None:
-        for object_, _, _ in event.fetched:
-            nest, task, _ = self._coming.pop(object_, (None, 0, []))
+        for transfer in event.fetched:
+            nest, task, _ = self._coming.pop(transfer.object, (None, 0, []))
             if nest is not None and task in nest.afar and not self._missing(nest.afar[task][1]):
                 self._hear(nest, *nest.afar.pop(task))
-        for object_, size_bytes, place in event.failed:
+        for transfer in event.failed:
+            object_ = transfer.object
             nest, task, others = self._coming.get(object_, (None, 0, []))
             if nest is None:
                 continue
-            nest.in_vain.setdefault(object_, set()).add(place)
+            nest.in_vain.setdefault(object_, set()).add(transfer.source)
             if others:
-                self._bring([(object_, size_bytes, others.pop(0))])
+                self._bring([ObjectTransfer(object_, transfer.size_bytes, others.pop(0))])
                 continue
             del self._coming[object_]
             if task not in nest.afar:

@@ -18,7 +18,7 @@ from daws.core.events import ObjectsFetched
 from daws.data.codec import Packed, WholeFile
 from daws.data.files import ObjectFiles
 from daws.model.errors import NoSpaceError, PeerError, UnavailableError
-from daws.model.task import Transfer
+from daws.model.task import ObjectTransfer
 from daws.net.stream import CHUNK_BYTES, receive_exactly, receive_into, send_file
 from daws.wire.objects import ADOPTED, ADOPTS, BRINGS, BROUGHT, COUNT, IDS_MAX, MISSING, MODE_SHIFT, SIZE, SIZE_MAX
 
@@ -145,7 +145,7 @@ class ObjectSource:
         self._request(COUNT.pack(len(objects)) + array("Q", objects).tobytes(), receive)
 
     def fetch_patiently(
-        self, wanted: Sequence[Transfer], files: ObjectFiles, is_over: Callable[[], bool]
+        self, wanted: Sequence[ObjectTransfer], files: ObjectFiles, is_over: Callable[[], bool]
     ) -> Iterator[ObjectsFetched]:
         """Fetch objects, and retry those for which there is no room: objects may be dropped, or the disk may be
         cleared. The others are reported meanwhile. `is_over` says that the objects are not needed any more."""
@@ -153,7 +153,7 @@ class ObjectSource:
         while wanted:
             answered: dict[int, bool] = {}
             try:
-                self._fetch([one[0] for one in wanted], files, answered)
+                self._fetch([one.object for one in wanted], files, answered)
             except NoSpaceError as error:
                 now_s = time.monotonic()
                 if not until_s:
@@ -161,12 +161,12 @@ class ObjectSource:
                     log.warning("%s; trying again for %g s", error, ROOM_S)
                 if now_s > until_s or is_over():
                     raise
-                large, *rest = [one for one in wanted if one[0] not in answered]
+                large, *rest = [one for one in wanted if one.object not in answered]
                 left = [*rest, large]  # the other objects may be smaller
             else:
                 left = []
-            fetched = tuple([one for one in wanted if answered.get(one[0])])
-            failed = tuple([one for one in wanted if not answered.get(one[0], bool(left))])
+            fetched = tuple([one for one in wanted if answered.get(one.object)])
+            failed = tuple([one for one in wanted if not answered.get(one.object, bool(left))])
             if fetched or failed:
                 yield ObjectsFetched(fetched, failed)
             if left:

@@ -10,7 +10,7 @@ from daws.core.effects import CallStore
 from daws.core.events import EventType
 from daws.data.codec import Packed
 from daws.model.cluster import Members
-from daws.model.task import Input, NodeId, Transfer
+from daws.model.task import Input, NodeId, ObjectTransfer
 from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
 from daws.wire.notes import Counters, FactType, News
@@ -190,6 +190,6 @@ class PeersPort(Protocol):
 
     def send(self, to: NodeId, message: MessageType, events: list[EventType]) -> None: ...
 
-    def fetch(self, wanted: Sequence[Transfer], events: list[EventType]) -> None:
+    def fetch(self, wanted: Sequence[ObjectTransfer], events: list[EventType]) -> None:
         """Answered by ObjectsFetched, once or in parts."""
         ...

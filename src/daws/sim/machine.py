@@ -57,7 +57,7 @@ class Machine:
     def change_objects(self, event: EventType) -> None:
         """Add or remove the objects of an event that the node is about to receive."""
         if isinstance(event, ObjectsFetched):
-            self.keep([one[0] for one in event.fetched])
+            self.keep([one.object for one in event.fetched])
         elif isinstance(event, ObjectsPut):
             self.keep([one[0] for one in event.objects])
         elif isinstance(event, NewTasks):

@@ -34,12 +34,12 @@ class PilotLog(RunLog):
     def on_step(self, core: NodeCore, now_ns: int, batch: Sequence[EventType], out: Sequence[EffectType]) -> None:
         for event in batch:
             if type(event) is ObjectsFetched:
-                for object_, _, _ in (*event.fetched, *event.failed):
-                    self._end(core.node, object_, now_ns)
+                for one in (*event.fetched, *event.failed):
+                    self._end(core.node, one.object, now_ns)
         for effect in out:
             if type(effect) is FetchObjects:
-                for object_, _, _ in effect.wanted:
-                    self._begin(core.node, object_, now_ns)
+                for one in effect.wanted:
+                    self._begin(core.node, one.object, now_ns)
         super().on_step(core, now_ns, batch, out)
 
     def on_death(self, node: NodeId) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from daws.core.effects import FetchObjects
 from daws.core.events import ObjectsFetched
-from daws.model.task import CLIENT, NodeId, Transfer
+from daws.model.task import CLIENT, NodeId, ObjectTransfer
 from daws.sim.fair import FairNetwork
 from daws.sim.machine import FATE, Machine
 
@@ -39,9 +39,9 @@ class Transfers:
         last_ns = sent_ns = leaves_ns + costs.message_ns
         asked_ns = sent_ns + latency_ns
         fetched_bytes = 0
-        failed: list[Transfer] = []
+        failed: list[ObjectTransfer] = []
         for transfer in effect.wanted:
-            object_, size_bytes, source = transfer
+            object_, size_bytes, source = transfer.object, transfer.size_bytes, transfer.source
             there = seats.get(source)
             if there is None or object_ not in there.objects or (faults and kernel.is_cut(node, source)):
                 if source != CLIENT:
@@ -75,9 +75,9 @@ class Transfers:
         network, costs = self.network, kernel.costs
         assert network is not None
         sent_ns = leaves_ns + costs.message_ns
-        coming: list[tuple[Transfer, Machine, int, float]] = []
+        coming: list[tuple[ObjectTransfer, Machine, int, float]] = []
         for transfer in effect.wanted:
-            object_, size_bytes, source = transfer
+            object_, size_bytes, source = transfer.object, transfer.size_bytes, transfer.source
             latency_ns = kernel.latency_ns(machine, source)
             there = kernel.seats.get(source) if source != CLIENT else kernel.client_machine
             lacks = there is None or (source != CLIENT and object_ not in there.objects)
@@ -98,13 +98,13 @@ class Transfers:
                 kernel.push(now_ns + latency_ns, FATE, lambda kernel: self._end(kernel, node, transfers))
 
         for transfer, there, latency_ns, most in coming:
-            begin = partial(network.begin, there, machine, transfer[1], most)
+            begin = partial(network.begin, there, machine, transfer.size_bytes, most)
             done = partial(ended, latency_ns=latency_ns)
             kernel.push(sent_ns + latency_ns, FATE, lambda kernel, begin=begin, done=done: begin(kernel.now_ns, done))
 
-    def _end(self, kernel: "Kernel", node: NodeId, transfers: tuple[Transfer, ...]) -> None:
+    def _end(self, kernel: "Kernel", node: NodeId, transfers: tuple[ObjectTransfer, ...]) -> None:
         """Report transfers. With faults about, a source may have died meanwhile."""
-        failed = tuple([one for one in transfers if one[2] != CLIENT and _is_gone(kernel, node, one[2])])
+        failed = tuple([one for one in transfers if one.source != CLIENT and _is_gone(kernel, node, one.source)])
         fetched = tuple([one for one in transfers if one not in failed])
         kernel.push(kernel.now_ns, node, ObjectsFetched(fetched, failed))
 

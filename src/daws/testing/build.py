@@ -6,7 +6,7 @@ from typing import Any
 from daws.core.events import ObjectsFetched
 from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.context import parse_context
-from daws.model.task import Input, Needs, NodeId, Ready, TaskSpec
+from daws.model.task import Input, Needs, NodeId, ObjectTransfer, Ready, TaskSpec
 from daws.wire.store import Create
 
 BIG = 1_000_000
@@ -43,12 +43,12 @@ def object_at(producer: int, *places: NodeId, size_bytes: int = BIG) -> Input:
 
 def fetched(object_: int, source: NodeId, size_bytes: int = BIG) -> ObjectsFetched:
     """The report that an object has arrived."""
-    return ObjectsFetched(((object_, size_bytes, source),))
+    return ObjectsFetched((ObjectTransfer(object_, size_bytes, source),))
 
 
 def not_fetched(object_: int, source: NodeId, size_bytes: int = BIG) -> ObjectsFetched:
     """The report that the source did not have an object."""
-    return ObjectsFetched((), ((object_, size_bytes, source),))
+    return ObjectsFetched((), (ObjectTransfer(object_, size_bytes, source),))
 
 
 def created(graph: Mapping[int, Iterable[int]], owner: NodeId, **more: Any) -> list[Create]:

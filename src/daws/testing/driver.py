@@ -16,7 +16,7 @@ from daws.core.effects import CallStore, EffectType, FetchObjects, Send, SetTime
 from daws.core.events import EventType, Started, StoreAnswered, TimerFired
 from daws.core.node import SECOND_NS, NodeConfig, NodeCore
 from daws.model.cluster import Members
-from daws.model.task import NodeId, Transfer
+from daws.model.task import NodeId, ObjectTransfer
 from daws.store.port import Store
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Strategy
@@ -97,13 +97,13 @@ class Driver:
         wanted = ", ".join(f"{name}={value}" for name, value in fields.items())
         raise AssertionError(f"no {kind.__name__}({wanted}) among {self.effects or 'nothing'}")
 
-    def expect_fetch(self, object_: int | None = None, source: NodeId | None = None) -> Transfer:
+    def expect_fetch(self, object_: int | None = None, source: NodeId | None = None) -> ObjectTransfer:
         """Take the first transfer of this object, or from this place; others of the same effect stay."""
         for index, effect in enumerate(self.effects):
             if not isinstance(effect, FetchObjects):
                 continue
             for one in effect.wanted:
-                if object_ in (None, one[0]) and source in (None, one[2]):
+                if object_ in (None, one.object) and source in (None, one.source):
                     left = tuple([other for other in effect.wanted if other is not one])
                     self.effects[index : index + 1] = [FetchObjects(left)] if left else []
                     return one

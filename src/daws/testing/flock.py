@@ -187,7 +187,7 @@ class Flock:
         """Some arrive together, some alone: both must do."""
         for number in range(0, len(effect.wanted), 2):
             two = effect.wanted[number : number + 2]
-            failed = tuple([one for one in two if not self._has(one[2], one[0])])
+            failed = tuple([one for one in two if not self._has(one.source, one.object)])
             fetched = tuple([one for one in two if one not in failed])
             self.under_way.append((node, ObjectsFetched(fetched, failed)))
 

@@ -9,7 +9,8 @@ from daws.model.task import NodeId
 Row = tuple[int, int, int, int, int, int, int, int, int, int]
 """A run that ended: (task, kind, node, executor, start, end, cores, bytes read, bytes written, 1 or 0 if it raised).
 
-Times are in nanoseconds of the machine's monotonic clock; the kind is the number of the task's function."""
+Times are in nanoseconds of the machine's monotonic clock; the kind is the number of the task's function. It stays a
+bare tuple, because a node builds one for each run and clients read it in one go, by unpacking."""
 
 
 Sized = tuple[int, int]

@@ -159,7 +159,7 @@ def test_a_task_that_comes_back_while_it_is_lent_is_not_lost():
             call = tick(node)
             node.answer(call, Leased(), *[REFUSED] * (len(call.rows) - 1))
         node.answer(claim, Granted(7, 0))
-        assert node.expect_fetch()[2] == 2
+        assert node.expect_fetch().source == 2
         assert node.expect(Taken, to=2).tasks == ((1, 6),)
 
 

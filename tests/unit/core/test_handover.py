@@ -5,7 +5,7 @@ from daws.core.events import Leave, ObjectsFetched, RunEnded
 from daws.core.handover import PATIENCE_TICKS
 from daws.core.leaving import hindrance
 from daws.core.node import SECOND_NS
-from daws.model.task import CLIENT
+from daws.model.task import CLIENT, ObjectTransfer
 from daws.testing import Driver, ready
 from daws.testing.build import BIG, fetched, not_fetched, object_at
 from daws.wire.messages import HandOver, Kept, Releases, Submission, SubmissionTaken
@@ -85,7 +85,7 @@ def test_what_cannot_be_fetched_is_forgotten():
         both = ((8, 2, (9,), ((8, BIG), (80, BIG))),)
         node.give(HandOver(1, both))
         node.drop(FetchObjects)
-        node.give(ObjectsFetched(((8, BIG, 1),), ((80, BIG, 1),)))
+        node.give(ObjectsFetched((ObjectTransfer(8, BIG, 1),), (ObjectTransfer(80, BIG, 1),)))
         node.expect(DropObject, object=8)
         assert not (
             (node.core.adoptions and node.core.adoptions.of)
@@ -110,7 +110,9 @@ def test_a_copy_that_is_here_already_is_taken_for_it():
         node.give(HandOver(1, ((8, 3, (5,), ((8, BIG),)),)))
         node.expect_rows(AddPlace(8, 8, 0))
         assert (
-            node.core.objects.made[8][2] == (8,) and not node.core.objects.copies and not node.core.objects.copied_bytes
+            node.core.objects.made[8].objects == (8,)
+            and not node.core.objects.copies
+            and not node.core.objects.copied_bytes
         )
         assert node.core.objects.attempts == {8: 3}
 

@@ -7,15 +7,15 @@ import pytest
 from daws.core import invariants
 from daws.core.config import Phase
 from daws.core.effects import StartRun
-from daws.core.fetching import own_fetching
+from daws.core.fetching import Lacking, own_fetching
 from daws.core.leaving import Leaving
 from daws.core.lengths import own_lengths
 from daws.core.node import NodeCore
-from daws.core.objects import own_objects
+from daws.core.objects import Made, own_objects
 from daws.core.outbox import Intent, own_outbox
 from daws.core.places import holds, places
 from daws.core.queues import NO_TASKS, dedicated_queue, own_queues
-from daws.core.transfer import own_transfer
+from daws.core.transfer import LentTask, own_transfer
 from daws.model.errors import InternalError
 from daws.model.task import CLIENT
 from daws.testing import Driver, ready
@@ -59,7 +59,7 @@ def run_what_is_queued(core: NodeCore) -> None:
 
 
 def lend_what_is_queued(core: NodeCore) -> None:
-    own_transfer(core).lent = {3: (ready(3), 2, 0)}
+    own_transfer(core).lent = {3: LentTask(ready(3), 2, 0)}
 
 
 def forget_a_pin(core: NodeCore) -> None:
@@ -76,11 +76,11 @@ def drop_a_copy(core: NodeCore) -> None:
 
 
 def stage_nothing(core: NodeCore) -> None:
-    own_fetching(core).waiting = {5: (ready(5), set())}
+    own_fetching(core).waiting = {5: Lacking(ready(5), set())}
 
 
 def wait_for_nothing(core: NodeCore) -> None:
-    own_fetching(core).waiting = {5: (ready(5, object_at(8, 1)), {8})}
+    own_fetching(core).waiting = {5: Lacking(ready(5, object_at(8, 1)), {8})}
 
 
 def tell_nobody(core: NodeCore) -> None:
@@ -112,7 +112,7 @@ def grow_without_seedlings(core: NodeCore) -> None:
 
 
 def keep_what_nobody_reads(core: NodeCore) -> None:
-    own_objects(core).made = {6: (set(), 0, (6,))}
+    own_objects(core).made = {6: Made(set(), 0, (6,))}
 
 
 def tell_to_leave(core: NodeCore) -> None:

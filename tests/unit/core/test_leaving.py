@@ -88,8 +88,8 @@ def given(node: Driver) -> list[int]:
 
 def taken(node: Driver) -> None:
     """Everything that was offered is claimed by whom it was offered to."""
-    for task, (one, to, _) in list(node.core.transfer.lent.items()):
-        node.give(Taken(to, ((task, one.move),)))
+    for task, lent in list(node.core.transfer.lent.items()):
+        node.give(Taken(lent.to, ((task, lent.ready.move),)))
 
 
 def farewell(node: Driver) -> None:
@@ -340,7 +340,7 @@ def test_at_the_deadline_runs_are_stopped_and_their_tasks_given_away():
         node.expect(StopRun, task=1)
         node.answer(node.expect_rows(Claim(1, 0, 4, 0, RETRY)), Granted(5, 1))
         assert given(node) == [1]
-        assert node.core.transfer.lent[1][0].attempt == 1
+        assert node.core.transfer.lent[1].ready.attempt == 1
         taken(node)
         farewell(node)
         assert node.expect(Left).behind == ""

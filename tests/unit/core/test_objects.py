@@ -44,7 +44,7 @@ def node_with(strategy: str = "mlb", cores: int = 1, **more: Any) -> Driver:
 def test_what_a_task_reads_is_fetched_first_and_holds_no_executor():
     with node_with() as node:
         submit(node, ready(1, object_at(8, 1), object_at(9, 2)), ready(2))
-        assert {node.expect_fetch(source=1)[0], node.expect_fetch(source=2)[0]} == {8, 9}
+        assert {node.expect_fetch(source=1).object, node.expect_fetch(source=2).object} == {8, 9}
         run = node.expect(StartRun, task=2)
         node.give(fetched(8, 1))
         node.give(fetched(9, 2))
@@ -282,7 +282,7 @@ def test_inputs_of_the_next_tasks_are_fetched_while_others_run():
 def test_executors_that_fetch_for_themselves_run_nothing_meanwhile():
     with node_with(cores=2, fetches_ahead=False) as node:
         submit(node, *(ready(task, object_at(10 + task, 1)) for task in (1, 2, 3)), ready(4))
-        assert [node.expect_fetch(source=1)[0] for _ in range(2)] == [11, 12]
+        assert [node.expect_fetch(source=1).object for _ in range(2)] == [11, 12]
         node.nothing_left()
         node.give(fetched(11, 1))
         run = node.expect(StartRun, task=1)

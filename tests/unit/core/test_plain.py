@@ -13,7 +13,7 @@ from daws.core import node as node_module
 from daws.core.effects import CallStore, EffectType, StartRun, StartRuns
 from daws.core.events import EventType, RunDone, RunEnded, RunsDone, StoreAnswered
 from daws.core.invariants import check
-from daws.core.lengths import own_lengths
+from daws.core.lengths import KindLength, own_lengths
 from daws.core.node import SECOND_NS, NodeConfig
 from daws.model.task import CLIENT
 from daws.store.memory import MemoryStore
@@ -194,7 +194,7 @@ def test_of_a_bag_more_tasks_wait_at_executors_than_of_a_graph(together: bool):
         node.give(PlainTasks(CLIENT, 1, [1000, 1001], [0], [b""]))
         for start in (node.expect(StartRun), node.expect(StartRun)):
             node.give(RunDone(start.ready.spec.id, start.run, 1000, b"x"))
-        own_lengths(node.core).kinds[0] = [100, 100_000, 1000, 0]  # a hundred of them took a microsecond each
+        own_lengths(node.core).kinds[0] = KindLength(100, 100_000, 1000)  # a hundred of them took a microsecond each
         node.give(PlainTasks(CLIENT, 2, [*range(200)], [0], [b""]))
         assert node.core.executors.ahead == 2 * bag
         others = [Submit(ready(task, makes=(task,), kind=1).spec, (), 0) for task in range(300, 310)]
@@ -213,7 +213,7 @@ def test_what_is_not_alike_does_not_start_together(odd: dict[str, Any]):
         node.give(PlainTasks(CLIENT, 1, [1000, 1001], [0], [b""]))
         for start in (node.expect(StartRun), node.expect(StartRun)):
             node.give(RunDone(start.ready.spec.id, start.run, 1000, b"x"))
-        own_lengths(node.core).kinds[0] = [100, 100_000, 1000, 0]  # and many more, so many of them may be sent ahead
+        own_lengths(node.core).kinds[0] = KindLength(100, 100_000, 1000)  # so many may be sent ahead
         node.give(PlainTasks(CLIENT, 2, [*range(30)], [0], [b""]))
         together = [*node.expect(StartRuns).tasks, *node.expect(StartRuns).tasks]
         alone = [node.expect(StartRun).ready, node.expect(StartRun).ready]

@@ -25,7 +25,7 @@ from daws.model.cluster import Members
 from daws.model.graph import Graph
 from daws.model.graph_builder import GraphBuilder
 from daws.model.states import CANCELLED, DONE, FAILED
-from daws.model.task import CLIENT, NO_TASK, TaskSpec, spawned_id
+from daws.model.task import CLIENT, NO_TASK, Input, TaskSpec, spawned_id
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Site
 from daws.testing import members_of
@@ -156,7 +156,7 @@ def test_objects_from_outside_are_on_a_node_and_with_the_client():
     builder.add_task("two", 1_000_000, [first, given], ())
     (_, second) = created(session_with(builder.build()).seen)
     (external,) = second.inputs
-    assert external[:4] == (BASE + 1, 500, NO_TASK, (0, CLIENT)), "the objects of the tasks come first"
+    assert external == Input(BASE + 1, 500, NO_TASK, (0, CLIENT), b""), "the objects of the tasks come first"
     assert second.spec.inputs == (BASE, BASE + 1)
 
 

@@ -3,7 +3,7 @@
 from msgspec import msgpack
 
 from daws.core.events import ObjectsFetched
-from daws.model.task import Input, Needs, Ready, TaskSpec, spawned_id
+from daws.model.task import Input, Needs, ObjectTransfer, Ready, TaskSpec, spawned_id
 from daws.runs.notes import RunNotes
 from daws.wire.notes import News, RunLinks
 from daws.wire.worker import Died, Ended, Raised, Recalled, Seed, Spawned, WaitReport, Written
@@ -17,7 +17,7 @@ def ready(task: int, kind: int = 3, cores: int = 1, sizes: tuple[int, ...] = ())
 def test_a_run_that_ended_is_a_row_with_all_its_numbers():
     notes = RunNotes(5)
     notes.sent(7, 1, ready(42, cores=2, sizes=(10, 20)), 0)
-    notes.happened([ObjectsFetched(((0, 10, 1), (1, 20, 1)), ((2, 99, 1),))])
+    notes.happened([ObjectsFetched((ObjectTransfer(0, 10, 1), ObjectTransfer(1, 20, 1)), (ObjectTransfer(2, 99, 1),))])
     news = notes.reported([Ended(7, 500, (b"abc", Written("file", 1000)), 10_000)])
     links = RunLinks(42, 10_000, ((0, 10), (1, 20)))
     assert news == News(5, ((42, 3, 5, 1, 10_000, 10_500, 2, 30, 1003, 1),), 1, 30, (links,))

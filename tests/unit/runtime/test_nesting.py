@@ -9,7 +9,7 @@ from daws.core.effects import ResumeRun
 from daws.core.events import ObjectsFetched
 from daws.data.files import ObjectFiles
 from daws.model.states import FAILED
-from daws.model.task import Input, Needs, TaskSpec, Transfer, spawned_id
+from daws.model.task import Input, Needs, ObjectTransfer, TaskSpec, spawned_id
 from daws.runtime.nesting import Nesting
 from daws.testing import Driver
 from daws.wire.ends import Outcome
@@ -26,7 +26,7 @@ class Node:
 
     def __init__(self, folder: Path) -> None:
         self.resumed: list[tuple[int, int, tuple[ChildEnd, ...]]] = []
-        self.wanted: list[Transfer] = []
+        self.wanted: list[ObjectTransfer] = []
         self.asked: list[int] = []
         self.given_up: list[tuple[int, int]] = []
         self.asked_for_members: list[None] = []
@@ -42,7 +42,7 @@ class Node:
         )
         self.nesting.ask = self.asked.extend
 
-    def _bring(self, wanted: Sequence[Transfer]) -> None:
+    def _bring(self, wanted: Sequence[ObjectTransfer]) -> None:
         self.wanted += wanted
 
     def spawn(self, *seeds: Seed) -> list[tuple[TaskSpec, tuple[int, ...]]]:
@@ -107,11 +107,11 @@ def test_results_of_other_nodes_are_brought_here_when_they_are_waited_for(node: 
     node.end(SECOND, places=(1,))
     assert not node.wanted and not node.nesting.news(RUN)
     node.wait(0)
-    assert node.wanted == [(FIRST, BIG, 1)]
-    node.nesting.on_fetched(ObjectsFetched((), ((FIRST, BIG, 1),)))
-    assert node.wanted[1:] == [(FIRST, BIG, 2)], "there was another place"
+    assert node.wanted == [ObjectTransfer(FIRST, BIG, 1)]
+    node.nesting.on_fetched(ObjectsFetched((), (ObjectTransfer(FIRST, BIG, 1),)))
+    assert node.wanted[1:] == [ObjectTransfer(FIRST, BIG, 2)], "there was another place"
     node.files.put(FIRST, "one")
-    node.nesting.on_fetched(ObjectsFetched(((FIRST, BIG, 2),)))
+    node.nesting.on_fetched(ObjectsFetched((ObjectTransfer(FIRST, BIG, 2),)))
     assert node.resumed == [(SLOT, RUN, (ChildEnd(0, (file_of(node, FIRST),)),))]
     node.files.drop(FIRST)
     assert FIRST in node.files, "the run may still read it"
@@ -124,11 +124,11 @@ def test_a_result_that_is_not_where_it_was_made_is_asked_for_once_more(node: Nod
     node.wait(0)
     node.end(FIRST, places=(1,))
     node.asked.clear()
-    node.nesting.on_fetched(ObjectsFetched((), ((FIRST, BIG, 1),)))
+    node.nesting.on_fetched(ObjectsFetched((), (ObjectTransfer(FIRST, BIG, 1),)))
     assert node.asked == [FIRST] and not node.given_up
     node.end(FIRST, places=(1, 2))
-    assert node.wanted == [(FIRST, BIG, 1), (FIRST, BIG, 2)], "it was moved"
-    node.nesting.on_fetched(ObjectsFetched((), ((FIRST, BIG, 2),)))
+    assert node.wanted == [ObjectTransfer(FIRST, BIG, 1), ObjectTransfer(FIRST, BIG, 2)], "it was moved"
+    node.nesting.on_fetched(ObjectsFetched((), (ObjectTransfer(FIRST, BIG, 2),)))
     assert node.asked == [FIRST, FIRST] and not node.given_up
     node.end(FIRST, places=(1, 2))
     assert node.given_up == [(RUN, FIRST)] and not node.resumed, "nobody has it any more"
@@ -143,9 +143,9 @@ def test_a_result_on_a_node_that_is_not_known_yet_waits_until_the_members_are_kn
     node.end(FIRST, places=(new,))
     assert len(node.asked_for_members) == 1 and not node.wanted and not node.given_up and not node.asked
     node.nesting.on_members()
-    assert node.wanted == [(FIRST, BIG, new)]
+    assert node.wanted == [ObjectTransfer(FIRST, BIG, new)]
     node.files.put(FIRST, "one")
-    node.nesting.on_fetched(ObjectsFetched(((FIRST, BIG, new),)))
+    node.nesting.on_fetched(ObjectsFetched((ObjectTransfer(FIRST, BIG, new),)))
     assert node.resumed == [(SLOT, RUN, (ChildEnd(0, (file_of(node, FIRST),)),))]
 
 
@@ -155,12 +155,12 @@ def test_a_result_on_a_node_that_is_dead_is_asked_for_once_more(node: Node):
     node.wait(0)
     node.asked.clear()
     node.end(FIRST, places=(1, dead))
-    assert node.wanted == [(FIRST, BIG, 1)] and not node.asked_for_members, "there is a place that is known"
-    node.nesting.on_fetched(ObjectsFetched((), ((FIRST, BIG, 1),)))
+    assert node.wanted == [ObjectTransfer(FIRST, BIG, 1)] and not node.asked_for_members, "one place is known"
+    node.nesting.on_fetched(ObjectsFetched((), (ObjectTransfer(FIRST, BIG, 1),)))
     node.end(FIRST, places=(1, dead))
     assert len(node.asked_for_members) == 1
     node.nesting.on_members()
-    node.nesting.on_fetched(ObjectsFetched((), ((FIRST, BIG, dead),)))
+    node.nesting.on_fetched(ObjectsFetched((), (ObjectTransfer(FIRST, BIG, dead),)))
     assert node.asked == [FIRST, FIRST] and not node.given_up
     node.end(FIRST, places=(dead,))
     assert node.given_up == [(RUN, FIRST)] and len(node.asked_for_members) == 1
@@ -188,7 +188,7 @@ def test_where_nobody_can_be_asked_a_lost_result_is_given_up_at_once(node: Node)
     node.spawn(Seed(7, b""))
     node.wait(0)
     node.end(FIRST, places=(1,))
-    node.nesting.on_fetched(ObjectsFetched((), ((FIRST, BIG, 1),)))
+    node.nesting.on_fetched(ObjectsFetched((), (ObjectTransfer(FIRST, BIG, 1),)))
     assert node.given_up == [(RUN, FIRST)]
 
 
@@ -198,6 +198,6 @@ def test_nothing_is_kept_of_a_run_that_is_over(node: Node):
     node.end(SECOND, places=(1,))
     node.nesting.forget(RUN)
     node.end(FIRST, b"one")
-    node.nesting.on_fetched(ObjectsFetched(((SECOND, BIG, 1),)))
+    node.nesting.on_fetched(ObjectsFetched((ObjectTransfer(SECOND, BIG, 1),)))
     node.nesting.on_resume(ResumeRun(1, RUN, 0))
     assert not node.resumed and not node.nesting.nests and node.nesting.news(RUN) == ()

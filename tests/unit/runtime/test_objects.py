@@ -14,6 +14,7 @@ from daws.data.codec import Packed, WholeFile, encode
 from daws.data.envelope import MAGIC
 from daws.data.files import ObjectFiles
 from daws.model.errors import NoSpaceError, UnavailableError
+from daws.model.task import ObjectTransfer
 from daws.net import stream
 from daws.net.handshake import OBJECTS, Hello
 from daws.net.listening import ListeningSocket
@@ -190,7 +191,7 @@ def test_who_has_no_room_tries_again_until_there_is_some(
         return put(object_id, packed)
 
     monkeypatch.setattr(here, "put_packed", put_if_there_is_room)
-    transfers = {number: (number, 5000, 7) for number in range(5)}
+    transfers = {number: ObjectTransfer(number, 5000, 7) for number in range(5)}
     there.files.put_packed(4, file_of(b"4" * 5000))
     fetching = source.fetch_patiently([transfers[number] for number in (1, 3, 2, 4)], here, lambda: False)
     assert next(fetching) == ObjectsFetched((transfers[1],), (transfers[3],)), "known while another has no room"
@@ -208,7 +209,7 @@ def test_who_has_no_room_tries_again_until_there_is_some(
 
 def test_what_is_not_answered_has_failed(tmp_path: Path):
     nobody = ObjectSource(lambda: connect(str(tmp_path / "nobody")))
-    wanted = [(1, 10, 7), (2, 10, 7)]
+    wanted = [ObjectTransfer(1, 10, 7), ObjectTransfer(2, 10, 7)]
     assert [*nobody.fetch_patiently(wanted, files_in(tmp_path / "here"), lambda: False)] == [
         ObjectsFetched((), tuple(wanted))
     ]

@@ -8,7 +8,7 @@ from daws.core.config import Phase
 from daws.core.effects import CallStore, DropObject, Left, RecallRun, Restart, ResumeRun, StartRun, StopRun
 from daws.core.events import Leave, ObjectsPut, RunEnded, RunRecalled, RunWaits
 from daws.core.node import NodeCore
-from daws.core.objects import own_objects
+from daws.core.objects import Made, own_objects
 from daws.model.context import Label
 from daws.model.graph import Growth
 from daws.model.graph_builder import GraphBuilder
@@ -18,6 +18,7 @@ from daws.sim.checkers import Checker, Violation
 from daws.sim.checkers.commits import ORPHAN_LEASES
 from daws.sim.cluster import cluster_of, joined, parse_group
 from daws.sim.simulate import Settings, make_kernel
+from daws.store.memory.store import HeldIntent
 from daws.strategy import parse_strategy
 from daws.testing.build import fetched, not_fetched
 from daws.wire.store import (
@@ -860,7 +861,7 @@ def test_no_record_is_left_unfinished():
 def test_no_intent_is_left():
     checker = watched(bag())
     run_all(checker)
-    checker.kernel.store.shards[0].outbox[2 << 2 | STOP] = (0, None, 1)
+    checker.kernel.store.shards[0].outbox[2 << 2 | STOP] = HeldIntent(0, None, 1)
     with complains("intent 2 of task 2 was never carried out"):
         checker.ends.check_settled()
 
@@ -875,7 +876,7 @@ def test_no_cancel_of_the_client_is_left():
 
 def test_objects_that_nobody_will_read_are_freed():
     checker = made()
-    own_objects(checker.kernel.seats[0].core).made = {0: ({1, 2}, 0, (0, 1))}
+    own_objects(checker.kernel.seats[0].core).made = {0: Made({1, 2}, 0, (0, 1))}
     commit(checker, 0, 1)
     checker.objects.check_freed()
     checker.on_row(Cancel(2, 0), Stopped(0))
@@ -936,7 +937,7 @@ def test_an_intent_that_is_left_behind_is_noticed():
     checker = watched(bag())
     for task in range(6):
         checker.kernel.store.record(task).owner = 1
-    checker.kernel.store.shards[0].outbox[3 << 2 | STOP] = (0, (), 1)
+    checker.kernel.store.shards[0].outbox[3 << 2 | STOP] = HeldIntent(0, (), 1)
     with complains(f"but intent {STOP} of task 3 is still its own"):
         leave(checker, 0)
 

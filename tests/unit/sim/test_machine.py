@@ -8,7 +8,7 @@ from daws.core.effects import FetchObjects
 from daws.core.events import ObjectsFetched, ObjectsLost, ObjectsPut
 from daws.core.objects import own_objects
 from daws.model.cluster import NodeInfo
-from daws.model.task import INLINE_BYTES, Input, TaskSpec
+from daws.model.task import INLINE_BYTES, Input, ObjectTransfer, TaskSpec
 from daws.sim.cluster import cluster_of
 from daws.sim.machine import Machine
 from daws.sim.simulate import FAIR, SIMPLE, Settings, make_kernel
@@ -28,7 +28,7 @@ def test_objects_come_and_go():
     one = machine()
     assert not one.objects
     one.change_objects(ObjectsPut(((1, BIG), (2, BIG))))
-    one.change_objects(ObjectsFetched(((3, BIG, 7),), ((4, BIG, 7),)))
+    one.change_objects(ObjectsFetched((ObjectTransfer(3, BIG, 7),), (ObjectTransfer(4, BIG, 7),)))
     one.keep([5])
     assert one.objects == {1, 2, 3, 5}
     one.change_objects(ObjectsLost((1, 5)))
@@ -70,7 +70,7 @@ def fetches(network, there, believed):
         own_objects(source.core).sizes = {0: 1_000_000}
     monitor: Any = Monitor()
     reader.core = monitor
-    kernel.transfers.fetch(kernel, reader, 1, 0, FetchObjects(((0, 1_000_000, 0),)))
+    kernel.transfers.fetch(kernel, reader, 1, 0, FetchObjects((ObjectTransfer(0, 1_000_000, 0),)))
     kernel.run_on(60_000_000_000)
     (event,) = monitor.events
     return event
@@ -79,6 +79,6 @@ def fetches(network, there, believed):
 @pytest.mark.parametrize("network", [SIMPLE, FAIR])
 @pytest.mark.parametrize("believed", [False, True])
 def test_fetches_are_served_from_the_machine_and_not_from_what_its_node_believes(network, believed):
-    wanted = (0, 1_000_000, 0)
+    wanted = ObjectTransfer(0, 1_000_000, 0)
     assert fetches(network, True, believed) == ObjectsFetched((wanted,), ())
     assert fetches(network, False, believed) == ObjectsFetched((), (wanted,))

@@ -8,6 +8,7 @@ from daws.sim.checkers.remembered import check_remembered
 from daws.sim.servers import Heard, Held, Servers
 from daws.sim.worlds import draw_scenario, make_scenario_kernel, run_scenario
 from daws.sim.worlds.stock import LOGGED, REPLICATED
+from daws.store.memory.store import HeldIntent
 from daws.strategy.rng import SplitMix64
 
 
@@ -82,6 +83,6 @@ def test_the_end_is_judged_where_the_store_forgets():
     with pytest.raises(InternalError, match="times in the log of commits"):
         check_remembered(kernel)
     kernel.store.shards[0].log.pop()
-    kernel.store.shards[0].outbox[task << 2] = (0, ((task, 0),), 1)
+    kernel.store.shards[0].outbox[task << 2] = HeldIntent(0, ((task, 0),), 1)
     with pytest.raises(InternalError, match="does not carry out"):
         check_remembered(kernel)

@@ -15,7 +15,7 @@ from typing import Any
 
 from daws.data.files import ObjectFiles
 from daws.model.errors import UnavailableError
-from daws.model.task import NodeId, Transfer
+from daws.model.task import NodeId, ObjectTransfer
 from daws.wire.objects import AskObjects, GiveObjects
 
 SMALL_BYTES = 64 * 1024
@@ -35,8 +35,8 @@ class Parcels:
         loop: AbstractEventLoop,
         files: ObjectFiles,
         say: Callable[[NodeId, Any], None],
-        failed: Callable[[list[Transfer]], None],
-        withheld: Callable[[NodeId, list[Transfer]], None],
+        failed: Callable[[list[ObjectTransfer]], None],
+        withheld: Callable[[NodeId, list[ObjectTransfer]], None],
     ) -> None:
         self._loop = loop
         self._files = files
@@ -46,11 +46,11 @@ class Parcels:
         self._suppliers: dict[NodeId, _Supplier] = {}  # those from whom something is to come
         self._watch: TimerHandle | None = None
 
-    def takes(self, transfer: Transfer) -> bool:
+    def takes(self, transfer: ObjectTransfer) -> bool:
         """Is this an object to be asked for here? Where memory is scarce, room may have to be made on disk."""
-        return transfer[1] <= min(SMALL_BYTES, self._files.held_bytes_max) and not self._files.is_high
+        return transfer.size_bytes <= min(SMALL_BYTES, self._files.held_bytes_max) and not self._files.is_high
 
-    def ask(self, source: NodeId, wanted: Sequence[Transfer]) -> None:
+    def ask(self, source: NodeId, wanted: Sequence[ObjectTransfer]) -> None:
         supplier = self._suppliers.get(source)
         if supplier is None:
             supplier = self._suppliers[source] = _Supplier(self._loop.time())
@@ -72,14 +72,14 @@ class Parcels:
                 given.append((object_, content))
         self._say(peer, GiveObjects(tuple(given), tuple(withheld)))
 
-    def on_give(self, peer: NodeId, word: GiveObjects) -> list[Transfer]:
+    def on_give(self, peer: NodeId, word: GiveObjects) -> list[ObjectTransfer]:
         """Put the objects of an answer into the files, and return them."""
         supplier = self._suppliers.get(peer)
         if supplier is None:
             return []  # it was given up
         supplier.heard_s = self._loop.time()
-        came: list[Transfer] = []
-        withheld: list[Transfer] = []
+        came: list[ObjectTransfer] = []
+        withheld: list[ObjectTransfer] = []
         for object_, content in word.given:
             transfer = supplier.take(object_)
             if transfer is not None and 0 < len(content) <= SMALL_BYTES:
@@ -137,9 +137,9 @@ class _Supplier:
     __slots__ = ("asked", "asked_bytes", "heard_s", "waiting")
 
     def __init__(self, now_s: float) -> None:
-        self.asked: dict[int, Transfer] = {}
+        self.asked: dict[int, ObjectTransfer] = {}
         self.asked_bytes = 0
-        self.waiting: deque[Transfer] = deque()
+        self.waiting: deque[ObjectTransfer] = deque()
         self.heard_s = now_s
 
     def next(self) -> tuple[int, ...]:
@@ -147,16 +147,16 @@ class _Supplier:
         objects: list[int] = []
         while self.waiting and self.asked_bytes < WINDOW_BYTES:
             transfer = self.waiting.popleft()
-            if transfer[0] not in self.asked:
-                self.asked[transfer[0]] = transfer
-                self.asked_bytes += transfer[1]
-                objects.append(transfer[0])
+            if transfer.object not in self.asked:
+                self.asked[transfer.object] = transfer
+                self.asked_bytes += transfer.size_bytes
+                objects.append(transfer.object)
         return tuple(objects)
 
-    def take(self, object_: int) -> Transfer | None:
+    def take(self, object_: int) -> ObjectTransfer | None:
         """Forget a request: its object has come, or will not come this way. None if it was not requested, or has come
         before."""
         transfer = self.asked.pop(object_, None)
         if transfer is not None:
-            self.asked_bytes -= transfer[1]
+            self.asked_bytes -= transfer.size_bytes
         return transfer

@@ -14,7 +14,7 @@ from daws.core.effects import CallStore
 from daws.core.events import EventType, ObjectsFetched
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
-from daws.model.task import NodeId, Transfer
+from daws.model.task import NodeId, ObjectTransfer
 from daws.net.link import Link
 from daws.net.links import Links
 from daws.runtime.cluster.parcels import Parcels
@@ -69,7 +69,7 @@ class PeersAcross:
         self._members = members
         self._happened = happened
         self._failed = failed
-        self._fetchers: dict[NodeId, SimpleQueue[tuple[Transfer, ...]]] = {}
+        self._fetchers: dict[NodeId, SimpleQueue[tuple[ObjectTransfer, ...]]] = {}
         self._is_closed = False
         self._links: Links[BetweenNodes] = Links(
             reach.keys,
@@ -128,12 +128,12 @@ class PeersAcross:
 
     # -- objects: small ones on the links, large ones by a thread for each node that we fetch from --------------------
 
-    def fetch(self, wanted: Sequence[Transfer], events: list[EventType]) -> None:
-        small: dict[NodeId, list[Transfer]] = {}
-        large: dict[NodeId, list[Transfer]] = {}
+    def fetch(self, wanted: Sequence[ObjectTransfer], events: list[EventType]) -> None:
+        small: dict[NodeId, list[ObjectTransfer]] = {}
+        large: dict[NodeId, list[ObjectTransfer]] = {}
         for transfer in wanted:
             kind = small if self._parcels.takes(transfer) else large
-            kind.setdefault(transfer[2], []).append(transfer)
+            kind.setdefault(transfer.source, []).append(transfer)
         for source, some in small.items():
             if self._address(source, 0) is None:
                 events.append(ObjectsFetched((), tuple(some)))
@@ -142,7 +142,9 @@ class PeersAcross:
         for source, some in large.items():
             self._fetch_by_stream(source, some, events)
 
-    def _fetch_by_stream(self, source: NodeId, wanted: list[Transfer], events: list[EventType] | None = None) -> None:
+    def _fetch_by_stream(
+        self, source: NodeId, wanted: list[ObjectTransfer], events: list[EventType] | None = None
+    ) -> None:
         address = self._address(source, 1)
         if address is None:
             failed = ObjectsFetched((), tuple(wanted))
@@ -158,7 +160,7 @@ class PeersAcross:
             Thread(target=self._fetch, args=arguments, name=f"daws-fetch-{source}", daemon=True).start()
         queue.put(tuple(wanted))
 
-    def _fetch(self, source: NodeId, address: str, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
+    def _fetch(self, source: NodeId, address: str, queue: "SimpleQueue[tuple[ObjectTransfer, ...]]") -> None:
         wait_for_turns(False)  # unlike the thread that has started this one: an executor may wait for us
         from_there = ObjectSource(lambda: self._reach.open_stream(address, source))
         while not self._is_closed:
@@ -177,7 +179,7 @@ class PeersAcross:
                 return
         from_there.close()
 
-    def _retire(self, source: NodeId, queue: "SimpleQueue[tuple[Transfer, ...]]") -> None:
+    def _retire(self, source: NodeId, queue: "SimpleQueue[tuple[ObjectTransfer, ...]]") -> None:
         """End the fetcher of a node if its queue is empty. This runs on the loop's thread, which alone requests
         objects, so no request can follow the empty one that ends it."""
         if queue.empty():

@@ -43,7 +43,7 @@ class Objects:
 
     def on_fetched(self, node: NodeId, event: ObjectsFetched) -> None:
         held = self.holdings[node]
-        for object_, _, _ in event.fetched:
+        for object_ in [one.object for one in event.fetched]:
             if object_ not in held:
                 held.add(object_)
                 self.copies[node].add(object_)
@@ -164,10 +164,10 @@ class Objects:
             fail(f"{self.fetched_bytes} bytes arrived but only {sent_bytes} were sent")
         if kernel.faults is None and not kernel.departed:
             coming_bytes = sum(
-                self.sizes[object_]
+                self.sizes[one.object]
                 for _, _, _, event in kernel.agenda
                 if type(event) is ObjectsFetched
-                for object_, _, _ in event.fetched
+                for one in event.fetched
             )
             if self.fetched_bytes + coming_bytes != sent_bytes:
                 fail(f"{sent_bytes} bytes were sent, {self.fetched_bytes} arrived and {coming_bytes} are under way")

@@ -17,7 +17,7 @@ from daws.model.cluster import Members, NodeInfo
 from daws.model.task import Input, NodeId, TaskSpec
 from daws.store.log.logged import NEVER_NS
 from daws.store.memory.record import MANY_EDGES, Rare, Record
-from daws.store.memory.store import MemoryStore, Shard
+from daws.store.memory.store import HeldIntent, MemoryStore, Shard
 from daws.wire.store import Estate, LogRow, SessionEntry
 
 PART_RECORDS = 2048
@@ -144,7 +144,7 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
         yield Intents(
             number,
             shard.marks,
-            [(key, node, others, mark) for key, (node, others, mark) in shard.outbox.items()],
+            [(key, one.holder, one.others, one.mark) for key, one in shard.outbox.items()],
             sorted(shard.dead),
             [(dead, heir, part, estate) for (dead, heir), (part, estate) in shard.estates.items()],
             sorted(shard.closed),
@@ -256,7 +256,7 @@ def _add_to(shard: Shard, part: Records | CommittedRows | Retired | Intents) -> 
         shard.retired = deque((*shard.retired, *part.tasks))
     else:
         shard.marks = part.marks
-        shard.outbox = {key: (node, others, mark) for key, node, others, mark in part.outbox}
+        shard.outbox = {key: HeldIntent(node, others, mark) for key, node, others, mark in part.outbox}
         shard.dead = set(part.dead)
         shard.estates = {(dead, heir): (number, estate) for dead, heir, number, estate in part.estates}
         shard.closed = set(part.closed)

@@ -14,7 +14,7 @@ from daws.store.memory.moving import new_attempt
 from daws.store.memory.outbox import unzip
 from daws.store.memory.record import Record, audience, note, ready_of, runners_of
 from daws.store.memory.stopping import fail, stop_answer
-from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.store.memory.store import HeldIntent, MemoryStore, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import REMAKE_FOR, SATISFY, STOP, STRUCK, AnswerType, OutboxEntry, outbox_key
 
@@ -35,12 +35,12 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
     ready: list[Ready] = []
     keys: dict[int, None] = {}
     more = False
-    for key, (holder, others, mark) in shard.outbox.items():
-        if holder == row.dead:
+    for key, intent in shard.outbox.items():
+        if intent.holder == row.dead:
             if len(keys) >= row.limit:
                 more = True
                 break
-            shard.outbox[key] = (row.node, others, mark)
+            shard.outbox[key] = HeldIntent(row.node, intent.others, intent.mark)
             keys[key] = None
     for task, record in () if more else list(shard.records.items()):
         if record is None:
@@ -58,7 +58,8 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
         if heir is not None:
             ready.append(heir)
         key = outbox_key(task, STOP)
-        if shard.outbox.get(key, (None,))[0] == row.node:
+        stop = shard.outbox.get(key)
+        if stop is not None and stop.holder == row.node:
             keys[key] = None
     outbox = [entry_of(shard, key) for key in keys]
     store.touched += len(ready) + len(outbox) - 1
@@ -92,7 +93,7 @@ def entry_of(shard: Shard, key: int) -> OutboxEntry:
     task, verb = key >> 2, key & 3
     record = shard.records[task]
     assert record is not None
-    _, others, mark = shard.outbox[key]
+    others, mark = shard.outbox[key].others, shard.outbox[key].mark
     if verb == SATISFY:
         told, needs = (audience(record), ()) if others is None else unzip(others)
         return OutboxEntry(key, verb, task, told, record.outputs, mark=mark, needs=needs)

@@ -24,14 +24,14 @@ def owned(store: MemoryStore, shard: Shard, row: wire.Owned, now_ns: int) -> Ans
             if len(ready) >= row.limit:
                 return wire.Estate(tuple(ready), (), True)
             ready.append(ready_of(record, AGAIN))
-    keys = [key for key, (holder, _, _) in shard.outbox.items() if holder == row.node] if row.intents else ()
+    keys = [key for key, intent in shard.outbox.items() if intent.holder == row.node] if row.intents else ()
     store.touched += len(ready) + len(keys) - 1
     return wire.Estate(tuple(ready), tuple([entry_of(shard, key) for key in keys]))
 
 
 @serves(wire.Owners)
 def owners(store: MemoryStore, shard: Shard, row: wire.Owners, now_ns: int) -> AnswerType:
-    found = {holder for holder, _, _ in shard.outbox.values()}
+    found = {intent.holder for intent in shard.outbox.values()}
     for record in shard.records.values():
         if record is not None and record.state in (READY, SUSPENDED):
             found.add(record.owner)

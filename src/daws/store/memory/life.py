@@ -24,7 +24,7 @@ from daws.store.memory.record import (
 )
 from daws.store.memory.references import retire
 from daws.store.memory.stopping import fail, failed_remake_answer, stop_answer, stop_spawned
-from daws.store.memory.store import MemoryStore, Others, Shard, serves
+from daws.store.memory.store import HeldIntent, MemoryStore, Others, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import (
     CANCELLED,
@@ -115,7 +115,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
             return _tell_here(store, shard, record, row)
         key = row.task << 2 | SATISFY
         shard.marks = mark = shard.marks + 1
-        shard.outbox[key] = (row.node, None, mark)
+        shard.outbox[key] = HeldIntent(row.node, None, mark)
         return Committed(key, tuple(record.children), mark=mark, held=record.held)
     mine = record.owner == row.node or (rare is not None and row.node in rare.replicas)
     if not mine or record.attempt != row.attempt:
@@ -235,7 +235,7 @@ def _tell_here(store: MemoryStore, shard: Shard, record: Record, row: wire.Finis
         return Committed(-1, (), (), children, 0, (), tuple(ready), record.held)
     key = task << 2 | SATISFY
     shard.marks = mark = shard.marks + 1
-    shard.outbox[key] = (node, tuple(left), mark)
+    shard.outbox[key] = HeldIntent(node, tuple(left), mark)
     children, needs = unzip(tuple(left))
     return Committed(key, children, (), tuple(record.children), mark, needs, tuple(ready), record.held)
 
@@ -285,10 +285,10 @@ def _commit_answer(store: MemoryStore, shard: Shard, record: Record, rivals: tup
     stop = stop_spawned(shard, record, record.owner)
     if entry is None:
         return Committed(-1, (), rivals, tuple(record.children), ready=ready, held=held, stop=stop)
-    if entry[1] is None:
-        return Committed(key, audience(record), rivals, mark=entry[2], held=held, stop=stop)
-    told, needs = unzip(entry[1])
-    return Committed(key, told, rivals, tuple(record.children), entry[2], needs, ready, held, stop)
+    if entry.others is None:
+        return Committed(key, audience(record), rivals, mark=entry.mark, held=held, stop=stop)
+    told, needs = unzip(entry.others)
+    return Committed(key, told, rivals, tuple(record.children), entry.mark, needs, ready, held, stop)
 
 
 @serves(wire.Satisfy)

@@ -23,10 +23,13 @@ def unready(store: MemoryStore, shard: Shard, row: wire.Unready, now_ns: int) ->
     if record is None:
         return DONE if row.task in shard.records else UNKNOWN
     key = outbox_key(row.task, REMAKE_FOR)
-    if record.state == WAITING and key in shard.outbox and shard.outbox[key][0] == row.node:
-        return wire.Noted(key, shard.outbox[key][2])
+    intent = shard.outbox.get(key)
+    if intent is not None and intent.holder != row.node:
+        intent = None
+    if record.state == WAITING and intent is not None:
+        return wire.Noted(key, intent.mark)
     if record.state != READY or record.owner != row.node or record.move != row.move:
-        if record.state in (STATE_FAILED, STATE_CANCELLED) and shard.outbox.get(key, (None,))[0] == row.node:
+        if record.state in (STATE_FAILED, STATE_CANCELLED) and intent is not None:
             del shard.outbox[key]  # it was stopped before its owner learned that it waits
         return FINAL_CODE.get(record.state, REFUSED)
     record.state = WAITING

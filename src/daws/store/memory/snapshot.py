@@ -27,8 +27,8 @@ def intents_in(store: MemoryStore) -> Iterator[tuple[int, NodeId, Others]]:
     """The intents that are not carried out yet: the key in the outbox, the node that has to do it, and the tasks that
     it concerns."""
     for shard in store.shards:
-        for key, (holder, others, _) in shard.outbox.items():
-            yield key, holder, others
+        for key, intent in shard.outbox.items():
+            yield key, intent.holder, intent.others
 
 
 def commits_in(store: MemoryStore) -> Iterator[LogRow]:

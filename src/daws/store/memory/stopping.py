@@ -29,15 +29,16 @@ def cancel(store: MemoryStore, shard: Shard, row: wire.Cancel, now_ns: int) -> A
         return CANCELLED
     rare = record.rare
     if record.state == STATE_DONE:
-        held = shard.outbox.get(outbox_key(row.task, STOP), (None,))[0] == row.node
-        if held and row.error and rare is not None and rare.error:
+        intent = shard.outbox.get(outbox_key(row.task, STOP))
+        is_own = intent is not None and intent.holder == row.node
+        if is_own and row.error and rare is not None and rare.error:
             return failed_remake_answer(shard, record, ())
         return DONE
     if rare is not None and rare.remaking and not (row.error and record.state == WAITING):
         return DONE
     if record.state in FINAL:
         entry = shard.outbox.get(outbox_key(row.task, STOP))
-        if entry is not None and entry[0] == row.node:
+        if entry is not None and entry.holder == row.node:
             return stop_answer(shard, record, runners_of(record))
         return FINAL_CODE[record.state]
     if row.node in shard.dead:
@@ -85,14 +86,15 @@ def fail(
 
 def failed_remake_answer(shard: Shard, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
     key = outbox_key(record.spec.id, STOP)
-    return wire.Stopped(key, shard.outbox[key][1] or (), runners, record.more().error, (), shard.outbox[key][2])
+    intent = shard.outbox[key]
+    return wire.Stopped(key, intent.others or (), runners, record.more().error, (), intent.mark)
 
 
 def stop_answer(shard: Shard, record: Record, runners: tuple[NodeId, ...]) -> wire.Stopped:
     rare = record.rare
     children = tuple(record.children) if rare is None else (*record.children, *all_spawned(rare))
     key = outbox_key(record.spec.id, STOP)
-    mark = shard.outbox[key][2] if key in shard.outbox else 0
+    mark = shard.outbox[key].mark if key in shard.outbox else 0
     if rare is None:
         return wire.Stopped(key, children, runners, "", (), mark)
     return wire.Stopped(key, children, runners, rare.error, rare.watchers, mark)
@@ -103,6 +105,6 @@ def stop_spawned(shard: Shard, record: Record, node: NodeId) -> wire.Stopped | N
     none."""
     key = outbox_key(record.spec.id, STOP)
     entry = shard.outbox.get(key)
-    if entry is None or entry[0] != node:
+    if entry is None or entry.holder != node:
         return None
-    return wire.Stopped(key, entry[1] or (), (), "", (), entry[2])
+    return wire.Stopped(key, entry.others or (), (), "", (), entry.mark)

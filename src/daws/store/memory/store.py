@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from daws.model.cluster import Members, NodeInfo
 from daws.model.task import NodeId
 from daws.store.memory.record import Record, note
@@ -23,6 +25,15 @@ MANY_ROWS = 16
 """The number of rows in a call from which it pays to look for equal kinds."""
 
 
+class HeldIntent(Struct, frozen=True, gc=False):
+    """An intent in the outbox of a shard: the node that has to carry it out, the tasks that it concerns (None: all
+    children), and the mark of the write."""
+
+    holder: NodeId
+    others: Others
+    mark: int
+
+
 class Shard:
     """The part of the store within which an update is atomic. A retired task leaves None behind, for a while at least
     (`retired_max`)."""
@@ -31,7 +42,7 @@ class Shard:
 
     def __init__(self) -> None:
         self.records: dict[int, Record | None] = {}
-        self.outbox: dict[int, tuple[NodeId, Others, int]] = {}  # key -> holder, tasks, mark
+        self.outbox: dict[int, HeldIntent] = {}  # by key
         self.marks = 0
         self.log: list[wire.LogRow] = []
         self.trimmed = 0  # the number of the first commit in the log: those before it were dropped

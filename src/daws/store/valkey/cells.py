@@ -21,6 +21,7 @@ from daws.model.cluster import NodeInfo
 from daws.model.states import READY, SUSPENDED
 from daws.model.task import Input, NodeId, TaskSpec
 from daws.store.memory.record import MANY_EDGES, Rare, Record
+from daws.store.memory.store import HeldIntent
 from daws.wire.store import Estate, LogRow, SessionEntry
 
 STAMP_BYTES = 8
@@ -30,9 +31,7 @@ DEAD, ESTATES, MEMBERS, LEASES = b"dead", b"estates", b"members", b"leases"
 SESSIONS, SESSION_LEASES, ENROLLED = b"sessions", b"session-leases", b"enrolled"
 """The cells that belong to no task; those of tasks have their number as a name."""
 
-Intent = tuple[NodeId, tuple[Any, ...] | None, int]
-"""An entry of the outbox as the handlers have it: holder, tasks that it concerns, mark."""
-Intents = dict[int, Intent]
+Intents = dict[int, HeldIntent]
 """The intents of a task, by verb."""
 
 _COUNTS = Packer("3B")
@@ -160,7 +159,7 @@ def pack(record: Record | None, intents: Intents | None, stamp: bytes = b"") -> 
     many = edges.__class__ is set
     owner = (record.owner,) if is_left else ()
     replicas = rare.replicas if rare is not None else ()
-    written = [(verb, *intents[verb]) for verb in sorted(intents)] if intents else ()
+    written = [(verb, one.holder, one.others, one.mark) for verb, one in sorted(intents.items())] if intents else ()
     sheet = _Sheet(
         record.spec,
         record.state,
@@ -207,7 +206,7 @@ def unpack(cell: bytes) -> tuple[Record | None, Intents]:
         sheet.held,
         None if sheet.rare is None else _rare(sheet.rare),
     )
-    return record, {verb: (holder, whom, mark) for verb, holder, whom, mark in sheet.intents}
+    return record, {verb: HeldIntent(holder, whom, mark) for verb, holder, whom, mark in sheet.intents}
 
 
 def is_left_by(cell: bytes, node: NodeId) -> tuple[bool, bool, bool]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from daws.model.states import READY, SUSPENDED
 from daws.model.task import NodeId
 from daws.store.memory.record import Record
-from daws.store.memory.store import Shard
+from daws.store.memory.store import HeldIntent, Shard
 from daws.store.valkey import cells
 from daws.store.valkey.cells import STAMP_BYTES
 from daws.wire import store as wire
@@ -116,7 +116,7 @@ class _Records(dict[int, Record | None]):
         return (self.get(task) for task in self.estate)
 
 
-class _Outbox(dict[int, cells.Intent]):
+class _Outbox(dict[int, HeldIntent]):
     """Intents come with the records of their tasks. The outbox is empty if the records that were looked at have
     none."""
 
@@ -139,7 +139,7 @@ class _Outbox(dict[int, cells.Intent]):
         self._look(key)  # type: ignore[arg-type]
         return dict.__contains__(self, key)
 
-    def __missing__(self, key: int) -> cells.Intent:
+    def __missing__(self, key: int) -> HeldIntent:
         if key >> 2 in self.records.looked:
             raise KeyError(key)
         self._look(key)

@@ -9,7 +9,7 @@ import pytest
 
 from daws.data.codec import WholeFile
 from daws.data.files import ObjectFiles
-from daws.model.task import NodeId, Transfer
+from daws.model.task import NodeId, ObjectTransfer
 from daws.runtime.cluster.parcels import SILENT_S, SMALL_BYTES, WINDOW_BYTES, Parcels
 from daws.wire.objects import AskObjects, GiveObjects
 
@@ -58,9 +58,9 @@ class End:
         self.node = node
         self.files = files
         self.said: list[Any] = []
-        self.came: list[Transfer] = []
-        self.failed: list[Transfer] = []
-        self.withheld: list[tuple[NodeId, list[Transfer]]] = []
+        self.came: list[ObjectTransfer] = []
+        self.failed: list[ObjectTransfer] = []
+        self.withheld: list[tuple[NodeId, list[ObjectTransfer]]] = []
         self.parcels = Parcels(
             clock,
             files,
@@ -112,8 +112,8 @@ def raw(content: bytes, mode: int = 0) -> WholeFile:
     return WholeFile([content], len(content), is_raw=True, mode=mode or 0o666 & ~mask)
 
 
-def from_there(*objects: int, size_bytes: int = 5_000) -> list[Transfer]:
-    return [(object_, size_bytes, THERE) for object_ in objects]
+def from_there(*objects: int, size_bytes: int = 5_000) -> list[ObjectTransfer]:
+    return [ObjectTransfer(object_, size_bytes, THERE) for object_ in objects]
 
 
 def test_objects_come_as_they_are_with_or_without_files(here: End, there: End):
@@ -215,7 +215,7 @@ def test_what_nobody_asked_for_or_what_is_too_large_is_not_kept(here: End):
 
 
 def test_nothing_is_asked_for_here_where_room_may_have_to_be_made(here: End, tmp_path: Path, clock: Clock):
-    small, large = (1, 5_000, THERE), (1, SMALL_BYTES + 1, THERE)
+    small, large = ObjectTransfer(1, 5_000, THERE), ObjectTransfer(1, SMALL_BYTES + 1, THERE)
     assert here.parcels.takes(small) and not here.parcels.takes(large)
     here.files.limit_bytes = 10_000
     here.files.hold(9, content(9, 9_000))

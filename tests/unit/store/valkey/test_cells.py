@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from daws.model.states import DONE, READY, WAITING
 from daws.model.task import Input, Needs, TaskSpec
 from daws.store.memory.record import Rare, Record
+from daws.store.memory.store import HeldIntent
 from daws.store.valkey.cells import STAMP_BYTES, Intents, is_left_by, pack, unpack
 from daws.wire.store import SATISFY, STOP
 
@@ -49,8 +50,8 @@ records = st.builds(
 )
 every_kind_of_intents: st.SearchStrategy[Intents] = st.one_of(
     st.just({}),
-    st.just({SATISFY: (3, None, 7)}),
-    st.just({STOP: (4, (1, 2), 2**62), SATISFY: (3, ((1, 0), (2, 9)), 8)}),
+    st.just({SATISFY: HeldIntent(3, None, 7)}),
+    st.just({STOP: HeldIntent(4, (1, 2), 2**62), SATISFY: HeldIntent(3, ((1, 0), (2, 9)), 8)}),
 )
 
 
@@ -81,7 +82,7 @@ def test_whom_a_cell_would_be_left_by(record: Record, intents: Intents, stranger
     replicas = record.rare.replicas if record.rare is not None else ()
     for node in (record.owner, *replicas, 3, 4, stranger):
         owns = node == record.owner and record.state == READY
-        holds = any(node == holder for holder, _, _ in intents.values())
+        holds = any(node == intent.holder for intent in intents.values())
         assert is_left_by(cell, node) == (owns, node in replicas, holds)
 
 
