@@ -87,7 +87,7 @@ def start(checker, node, task, attempt=0, mode=0, run=0, slot=0, needs=None, inp
 def step(checker, node, *events, out=()):
     machine = checker.kernel.seats[node]
     for event in events:
-        if type(event) is RunEnded:
+        if type(event) is RunEnded and not event.error:
             checker.kernel.runs.keep_outputs(machine, event)
         machine.change_objects(event)
     checker.on_step(machine.core, 0, events, out)
