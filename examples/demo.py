@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def run_live(graph: Graph) -> tuple[Summary, Panel]:
-    """On all cores: tasks sleep for their recorded time, and read and write real bytes."""
+    """Run the workflow on all cores: tasks sleep for their recorded time, and read and write real bytes."""
     with Cluster(strategy=STRATEGY, timeline=Timeline()) as cluster:
         print(
             f"{WORKFLOW.name}: {graph.task_count} tasks that read {graph.input_bytes / 1e9:.1f} GB and write "
@@ -77,7 +77,7 @@ def table(live: Summary, simulated: Result) -> str:
 
 
 def what_if(graph: Graph, workers: int) -> str:
-    """What nobody has to wait for: the same workflow on machines that are not here."""
+    """Simulate the same workflow on machines that are not here."""
     lines = ["", "What would more workers bring? The simulator says:", ""]
     for times in WIDER:
         result, _ = run_simulated(graph, workers * times)

@@ -1,7 +1,7 @@
-"""Write `mosaic.json` anew: the workflow of the demo, made up after those with which astronomers put images together.
+"""Write `mosaic.json` again: the workflow of the demo, similar to those with which astronomers put images together.
 
-Images of the sky that overlap are projected onto one plane; each overlap is compared; from all differences together
-comes one correction per image; the corrected images are added up, shrunk, and drawn.
+Images of the sky that overlap are projected onto one plane. Each overlap is compared. One correction per image is
+computed from all differences. The corrected images are added up, shrunk, and drawn.
 """
 
 import random

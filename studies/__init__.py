@@ -1,8 +1,8 @@
 """One short script for each published table or figure, run by `daws study NAME`.
 
 A module of this package is a study if it has a `STUDY`. It says what was published, runs the same in the simulator, and
-returns a report: tables *paper | daws*, a picture, and claims that hold or do not, by what was seen in this very run.
-`studies/shared` has what they have in common.
+returns a report. A report has tables *paper | daws*, a picture, and claims. Whether a claim holds is decided by the
+numbers of this run. `studies/shared` has the common code.
 """
 
 import importlib
@@ -12,7 +12,7 @@ from .shared.study import Study
 
 
 def find_studies() -> dict[str, Study]:
-    """All of them by name: paper by paper, tables and figures in the order of their numbers."""
+    """All studies by name: paper by paper, tables and figures in the order of their numbers."""
     found = {}
     for module in pkgutil.iter_modules(__path__):
         if not module.ispkg:

@@ -62,12 +62,12 @@ def run(asked: Asked) -> Report:
     runs, sizes = scaling(asked), sizes_of(asked)
 
     def share(family: str, other: str, over: tuple[int, ...] = sizes) -> float:
-        """Percent of the other's time that ADAGE takes, mean over seeds and then over sizes."""
+        """The time that ADAGE takes in percent of the other system's: mean over seeds, then over sizes."""
         pairs = [zip(runs.times(family, ADAGE, n), runs.times(family, other, n), strict=True) for n in over]
         return mean(mean(percent(*pair) for pair in of_size) for of_size in pairs)
 
     def limit(family: str, other: str) -> float:
-        """Percent of the other's time that the bound is: no schedule could have taken less."""
+        """The bound in percent of the other system's time: no schedule could have taken less."""
         return mean(mean(percent(one.bound_s, one.makespan_s) for one in runs.of(family, other, n)) for n in sizes)
 
     labelled = {label: other for other, label in OTHERS.items()}
@@ -142,7 +142,7 @@ def draw(runs: Runs, sizes: tuple[int, ...]) -> object:
 
 
 def why(runs: Runs, sizes: tuple[int, ...], share: Callable[[str, str], float]) -> tuple[str, ...]:
-    """Numbers of this page are taken from its runs."""
+    """The explanations of the page, with numbers from its runs."""
     crowded = join(f"{runs.mean_s('cybershake', ADAGE, nodes):,.0f} s on {nodes:,}" for nodes in sizes)
     beside = join(f"{name} {share(family, MATRIX):.0f} %" for family, name in FAMILIES.items())
     return (

@@ -24,7 +24,7 @@ NODES = 1024
 
 
 def workloads_of(asked: Asked, family: str) -> dict[int, str]:
-    """By number of tasks."""
+    """The workloads by their number of tasks."""
     if asked.files is not None:
         return files_of(asked.files, family)
     return {tasks: f"{family}:tasks={tasks}" for tasks in ((60, 120) if asked.quick else TASKS)}

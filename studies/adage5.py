@@ -97,7 +97,7 @@ def draw(runs: Runs, sizes: tuple[int, ...]) -> object:
 
 
 def why(runs: Runs, last: int) -> tuple[str, ...]:
-    """What the bound allows beside the MATRIX of this page is taken from its runs."""
+    """The explanations of the page. The numbers about bounds beside MATRIX are taken from its runs."""
     most = mean(percent(one.makespan_s, one.bound_s) for one in runs.of("montage", MATRIX, last))
     paper = 100 + GREATER["montage", MATRIX]
     beside = "less" if most < paper else "more"

@@ -27,7 +27,7 @@ from .shared.picture import finish, legend_below
 from .shared.study import Asked, Claim, Report, Row, Study, Table
 
 BINS = 20
-"""In which the peak is looked for, over the time of the slowest of the three systems."""
+"""The number of equal parts into which the time of the slowest of the three systems is cut to find the peak."""
 SHARES = (50, 90, 100)
 
 
@@ -77,7 +77,7 @@ def run(asked: Asked) -> Report:
 
 
 def until(found: Found, share: int) -> float:
-    """Seconds until so many percent have ended."""
+    """The time in seconds until this percentage of the tasks has ended."""
     return float(np.percentile(found.ends_s, share, method="inverted_cdf"))
 
 

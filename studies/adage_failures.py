@@ -1,4 +1,4 @@
-"""What failures cost ADAGE and the others, and what its replicas are worth then."""
+"""The cost of failures for ADAGE and the other systems, and how much ADAGE's replicas help."""
 
 from statistics import mean
 
@@ -26,7 +26,7 @@ from .shared.study import Asked, Claim, Report, Row, Study, Table
 
 COMPARED = {ADAGE: "ADAGE", SINGLE: "ADAGE without replicas"} | PUBLISHED | {"random": "random"}
 HEALTHY = (0, 0)
-"""How many of the nodes crash, and how many are slow."""
+"""The number of nodes that crash and the number of nodes that are slow in a run without failures."""
 
 
 def trouble_of(nodes: int) -> dict[tuple[int, int], str]:
@@ -54,7 +54,7 @@ def run(asked: Asked) -> Report:
     )
 
     def longer(strategy: str, one: tuple[int, int]) -> list[float]:
-        """Percent of the healthy time, mean of the workflows: one for each seed."""
+        """The time in percent of the run without failures, as a mean over the workflows: one number for each seed."""
         each = [
             [
                 percent(*pair)

@@ -1,4 +1,4 @@
-"""Data on the nodes or on a shared file system: what locality is worth to ADAGE and the others."""
+"""Data on the nodes or on a shared file system: how much locality helps ADAGE and the other systems."""
 
 from statistics import mean
 from typing import Any

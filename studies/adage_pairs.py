@@ -1,4 +1,4 @@
-"""Every planner with every balancer: which part of ADAGE does what."""
+"""Every planner with every balancer: which part of ADAGE has which effect."""
 
 from statistics import mean
 
@@ -20,7 +20,7 @@ from .shared.study import Asked, Claim, Report, Row, Study, Table
 
 PLANNERS = ("critical-path", "heft", "data", "round-robin", "dealt", "hashed", "one")
 _STOLEN = "replicate=never,relax=above,tt=0"
-"""What waits for its home may be stolen from there."""
+"""The setting with which tasks that wait at their home may be stolen from there."""
 BALANCERS = {
     "give, copies race": f"balance=give,{GIVE}",
     "give": f"balance=give,{GIVE},replicate=never",
@@ -129,7 +129,7 @@ def claims_of(exact: dict[Pair, float], off: dict[Pair, float]) -> list[Claim]:
 
 
 def draw(exact: dict[Pair, float], nodes: int) -> object:
-    """Darker is slower; numbers tell what colours cannot."""
+    """Draw a map: a darker field is slower, and each field shows its number."""
     title = f"Planners and balancers on {nodes} nodes: time in multiples of the provable bound"
     figure, (axes,) = panels_of(title, 1, 1, (9, 4.8))
     table = [[exact[planner, balancer] for balancer in BALANCERS] for planner in PLANNERS]
@@ -164,7 +164,7 @@ WHY = (
 
 
 def why(exact: dict[Pair, float]) -> tuple[str, ...]:
-    """Planners beside each other under ADAGE's own balancer, from the runs of this page."""
+    """The explanations of the page: planners compared under ADAGE's own balancer, with numbers from its runs."""
     racing = OWN[1]
     shown = ", ".join(f"{planner} {exact[planner, racing]:.3f}" for planner in PLANNERS)
     return (

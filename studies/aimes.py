@@ -34,14 +34,20 @@ from .shared.pilots import (
 from .shared.study import Asked, Claim, Report, Row, Study, Table
 
 POINTS = 10.0
-"""So far from the paper's table a number may be."""
+"""The largest difference from the paper's table, in percentage points, that still agrees with it."""
 SEEDS = 20
 PILOT_TASK_S = 1.54
-"""AIMES starts the tasks of a pilot one after the other. Fitted to what 2,048 tasks took longer than 8 in experiments 3
-(1,024 tasks on each pilot) and 4 (512): 1,527 s and 895 s."""
+"""The time between two task starts of one pilot: AIMES starts them one after the other.
+
+The value was fitted. With 2,048 tasks, experiment 3 (1,024 tasks on each pilot) took 1,527 s longer than with 8 tasks,
+and experiment 4 (512 tasks on each pilot) 895 s longer.
+"""
 STAGED_TASK_S = 4.85
-"""In the integrated runs the files of every task come from the user's workstation and go back, those of one task after
-the other. Fitted to 256 and 2,048 simulations, which are 543 and 4,351 tasks."""
+"""The time to copy the files of one task in the integrated runs: they come from the user's workstation and go back
+there, one task after the other.
+
+The value was fitted to 256 and 2,048 simulations, which are 543 and 4,351 tasks.
+"""
 
 
 class Published(NamedTuple):
@@ -53,7 +59,7 @@ class Published(NamedTuple):
 
 
 class Experiment(NamedTuple):
-    """What was run where; `ideal_s` and `paper` are by number of tasks."""
+    """One experiment of the paper: its strategy and resources. `ideal_s` and `paper` are by number of tasks."""
 
     name: str
     figure: str
@@ -65,7 +71,7 @@ class Experiment(NamedTuple):
     paper: dict[int, Published]
 
     def middleware_s(self, tasks: int) -> float:
-        """What AIMES itself adds to the end of the last task; daws needs none of it."""
+        """The time that AIMES itself adds to the end of the last task. daws needs no such time."""
         if self.name == "integrated":
             return STAGED_TASK_S * TASKS_PER_SIMULATION * tasks
         return 0.0 if self.is_swift else PILOT_TASK_S * tasks / len(self.resources)
@@ -140,7 +146,9 @@ EXPERIMENTS = (
 
 
 class Found(NamedTuple):
-    """Several runs of one experiment with so many tasks: TTCs in seconds with what AIMES adds, and without."""
+    """Several runs of one experiment with one number of tasks: TTCs in seconds, with and without the time that AIMES
+    adds.
+    """
 
     experiment: Experiment
     tasks: int
@@ -161,7 +169,7 @@ class Found(NamedTuple):
 
     @property
     def points(self) -> float:
-        """How far from the paper's table."""
+        """The difference from the paper's table, in percentage points."""
         return self.percent(self.with_s) - self.paper.percent
 
 
@@ -274,7 +282,7 @@ def within(rows: Sequence[Found], text: str) -> Claim:
 
 
 def recorded_waits(folder: Path) -> AllWaits:
-    """As `AS_RECORDED`, but each run draws one of the recorded days."""
+    """The waits of `AS_RECORDED`, except that each run draws one of the recorded days."""
     path = below(folder, "Wait_Hours__Per_Job__by_Resource_2015-12-01_to_2016-05-18_timeseries.csv")
     days: dict[str, list[float]] = {"gordon": [], "stampede": []}
     for row in read_rows(path):
@@ -310,7 +318,7 @@ def published_runs(folder: Path) -> dict[tuple[str, int], list[float]]:
 
 
 def below(folder: Path, name: str) -> Path:
-    """Where that file is: in the folder, or anywhere below it."""
+    """The path of that file: in the folder, or anywhere below it."""
     return next(iter(sorted(folder.rglob(name))), folder / name)
 
 
@@ -323,7 +331,7 @@ def read_rows(path: Path) -> list[list[str]]:
 
 
 def with_runs(experiments: Sequence[Experiment], runs: dict[tuple[str, int], list[float]]) -> list[Experiment]:
-    """What the paper says, taken anew from its runs."""
+    """The published numbers, computed again from the paper's runs."""
     found = []
     for one in experiments:
         paper = {

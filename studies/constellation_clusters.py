@@ -1,4 +1,4 @@
-"""Table 3 and figure 8 of Constellation: four clusters, and what labels alone change."""
+"""Table 3 and figure 8 of Constellation: four clusters, and the effect of labels alone."""
 
 from collections.abc import Sequence
 from statistics import mean
@@ -52,29 +52,29 @@ class Site(NamedTuple):
 # when the paper says; LU's cores have 2.6 instead of 2.4 GHz. VU4's is fitted to its 800 s in the same way.
 SITES = (Site("LU", 2, 1.08), Site("UvA", 4, 1.0), Site("VU3", 4, 1.0), Site("VU4", 8, 1.3))
 NODES = 20
-"""Of each cluster."""
+"""The number of nodes of each cluster."""
 STORED = ((("LU", "UvA"), 105), (("UvA",), 105), (("VU3",), 420), (("VU4",), 317), (("VU3", "VU4"), 105))
-"""Table 2: where how many pairs are."""
+"""Table 2 of the paper: the number of pairs that each cluster stores."""
 FAR_MB_PER_S = 1.0
 NEAR_MB_PER_S = 100.0
-"""Within a cluster the paper knows no limit; this is a link of 1 Gbit/s."""
+"""The bandwidth within a cluster: that of a link of 1 Gbit/s. The paper names no limit."""
 
 ANYWHERE = "anywhere"
 FALLBACK, UNSORTED = "location sorted + anywhere", "location + anywhere, in no order"
 PUBLISHED = {ANYWHERE: 1942.0, "anywhere sorted": 1721.0, "location sorted": 1774.0, FALLBACK: 1416.0}
 CONFIGURATIONS = (*PUBLISHED, UNSORTED)
 FOURTH = (UNSORTED, FALLBACK)
-"""The two readings of the fourth one: as the text has it, and as the name in Table 3 has it."""
+"""The two readings of the fourth configuration: as the text has it, and as the name in Table 3 has it."""
 PAPER_S = PUBLISHED | {UNSORTED: PUBLISHED[FALLBACK]}
 AT_ONE, NEARBY = "at one node", "where they lie"
-"""Where pairs are submitted: all of them at one node, or each at a node of the cluster that has it."""
+"""The places where pairs are submitted: all at one node, or each at a node of the cluster that has it."""
 IDLE_S = {"LU": 500.0, "UvA": 500.0, "VU4": 800.0}
-"""When clusters run out of local work, as the text says."""
+"""The times at which clusters run out of local work, as the paper's text says."""
 SEEDS = 5
 
 
 class Case(NamedTuple):
-    """What is varied."""
+    """The settings that differ between runs."""
 
     submitted: str
     configuration: str
@@ -84,7 +84,7 @@ CASES = [Case(submitted, one) for submitted in (AT_ONE, NEARBY) for one in CONFI
 
 
 class Job(Struct, frozen=True):
-    """All pairs in one configuration; quick ones are a tenth of everything."""
+    """All pairs in one configuration. A quick run has a tenth of everything."""
 
     case: Case
     seed: int
@@ -95,7 +95,7 @@ class Job(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What came of it: the time, when each cluster ended, and percent of executors and cores over time."""
+    """The result of a run: its time, the end of each cluster, and the percentage of busy executors and cores."""
 
     job: Job
     makespan_s: float
@@ -107,7 +107,7 @@ class Outcome(Struct, frozen=True):
 
 
 def context_of(configuration: str, pair: Pair, places: Sequence[str]) -> Context:
-    """What a pair asks for: the labels are all that configurations differ in."""
+    """The context that a pair asks for. Configurations differ in these labels alone."""
     rank = None if configuration in (ANYWHERE, UNSORTED) else pair.rank
     if configuration.startswith(ANYWHERE):
         return Label(ANYWHERE, rank, rank)
@@ -124,7 +124,9 @@ def offered_by(configuration: str, site: Site) -> Context | None:
 
 
 def strategy_of(submitted: str, places: Sequence[Sequence[str]], nodes: int) -> Strategy:
-    """Pairs are submitted at the first node, or at the first node of the first cluster that has them."""
+    """The strategy of a case. It submits pairs at the first node, or at the first node of the first cluster that has
+    them.
+    """
     strategy = parse_strategy("constellation:assign=one")
     if submitted == AT_ONE:
         return strategy
@@ -169,7 +171,9 @@ def run_job(job: Job) -> Outcome:
         return pairs[task].size_mb / (NEAR_MB_PER_S if site.name in places[task] else FAR_MB_PER_S)
 
     def length_on(task: int, info: NodeInfo) -> int:
-        """An activity fetches its pictures itself, and holds its executor meanwhile."""
+        """The length of a pair on a cluster, with the time to fetch its pictures. Its executor is busy during that
+        time, too.
+        """
         site = SITES[info.cluster]
         return ns_of(fetch_s(task, site) + pairs[task].seconds(site.cores) / site.speed)
 
@@ -273,11 +277,11 @@ def node_s(seconds: float) -> float:
 
 
 LOCAL_NODE_S = NODES * (sum(IDLE_S.values()) + PUBLISHED["location sorted"])
-"""What all pairs take where they lie, by the times that the paper gives for each cluster."""
+"""The time that all pairs take at the clusters that store them, by the times that the paper gives for each cluster."""
 
 
 def _local(case: Case, of: dict[Case, list[Outcome]]) -> float:
-    """The same here."""
+    """The time of `LOCAL_NODE_S` in this simulation."""
     return mean(NODES * sum(one.ends_s.values()) for one in of[Case(case.submitted, "location sorted")])
 
 
@@ -300,7 +304,7 @@ def _mean_percent(percent: Floats, begin: float, end: float) -> float:
 
 def claims_of(time_s: dict[Case, float], ends_s: dict[str, float], of: dict[Case, list[Outcome]]) -> list[Claim]:
     def agrees(text: str, submitted: str, fourth: str) -> Claim:
-        """Whether all four come in the paper's order, with its ratios to `anywhere`."""
+        """Whether all four configurations have the paper's order, and its ratios to `anywhere`."""
         ran = {one: Case(submitted, fourth if one == FALLBACK else one) for one in PUBLISHED}
         off = {}
         for one in list(PUBLISHED)[1:]:

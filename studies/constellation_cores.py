@@ -1,4 +1,6 @@
-"""Figures 9 and 10 of Constellation: 48 cores as few executors or many, and as one graph of small tasks."""
+"""Figures 9 and 10 of Constellation: 48 cores as a few wide executors, as many narrow ones, and as one graph of small
+tasks.
+"""
 
 from msgspec import Struct
 
@@ -34,7 +36,7 @@ from .shared.supernova import (
 CORES = 48
 EXECUTORS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 48)
 MANY_TASK = 0
-"""Instead of a number of executors: every step is a task of its own."""
+"""The mark of the runs in which every step is a task of its own. It stands in the place of a number of executors."""
 BEST = 6
 LARGEST = 30
 ALL_PUBLISHED = {BEST: 9043.0, MANY_TASK: 5243.0}
@@ -43,7 +45,7 @@ SHOWN = (1, 48, BEST, MANY_TASK)
 
 
 class Job(Struct, frozen=True):
-    """The largest so many pairs of so many, on so many executors."""
+    """One run: the number of pairs, out of how many they are the largest, and the number of executors."""
 
     executors: int
     pairs: int
@@ -54,7 +56,7 @@ class Job(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What came of it, and percent of the cores over time."""
+    """The result of a run, and the percentage of busy cores over time."""
 
     job: Job
     makespan_s: float

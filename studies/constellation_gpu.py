@@ -1,4 +1,4 @@
-"""Figure 11 of Constellation: a cluster with GPUs, which labels put to use."""
+"""Figure 11 of Constellation: a cluster with GPUs, which labels give to the tasks that use them."""
 
 from msgspec import Struct
 
@@ -22,21 +22,27 @@ CPU, GPU = "CPU", "GPU"
 CPU_ONLY, WITH_GPU = "CPU only", "CPU and GPU"
 PUBLISHED = {CPU_ONLY: 1740.0, WITH_GPU: 765.0}
 SPEED = 1.0
-"""Of a core. 1,052 pairs take 144 of these cores 1,740 s, and 48 of the other machine 5,243 s: as much work."""
+"""The speed of a core. 1,052 pairs take 144 of these cores 1,740 s, and 48 cores of the other machine 5,243 s: the work
+is the same.
+"""
 COPY_MB_PER_S = 25.0
-"""From the head node to a scratch disk, of each pair: when a run begins many are copied at a time."""
+"""The rate of copies from the head node to a scratch disk, for each pair. When a run begins, many pairs are copied at a
+time.
+"""
 # Both fitted to figure 11b: the cores begin to run out of work after some 300 s, the GPUs after some 500 s.
 LOAD = 0.02
-"""The part of comparing a tile that stays on the core: reading files, preparing."""
+"""The part of a tile's comparison that stays on the core: reading and preparing files."""
 GPU_SPEED = 18.0
-"""How much faster the rest is on a GPU than on a core."""
+"""The speed of a GPU, relative to a core, for the rest of a comparison."""
 TILE = {CPU_ONLY: (("compare", 1.0),), WITH_GPU: (("load", LOAD), ("compare", (1 - LOAD) / GPU_SPEED))}
 STRATEGY = "constellation:assign=one,place=daws,t=0"
-"""What reads files of an earlier step stays where they are; only a pair that was not begun can be stolen."""
+"""The strategy: tasks that read files of an earlier step stay where these are. Only a pair that has not begun can be
+stolen.
+"""
 
 
 class Job(Struct, frozen=True):
-    """So many pairs, with GPUs or without."""
+    """One run: the number of pairs, with GPUs or without."""
 
     version: str
     pairs: int
@@ -47,7 +53,7 @@ class Job(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What came of it, and percent of the executors over time by their label."""
+    """The result of a run, and the percentage of busy executors over time, by their label."""
 
     job: Job
     makespan_s: float
@@ -55,7 +61,7 @@ class Outcome(Struct, frozen=True):
     busy: dict[str, Floats]
 
     def until_s(self, label: str, percent: float) -> float:
-        """When fewer than so many percent are busy for good."""
+        """The time after which fewer executors than this percentage are busy, until the end."""
         enough = [edge for edge, busy in zip(self.edges_s[1:], self.busy[label], strict=True) if busy >= percent]
         return float(max(enough, default=0.0))
 

@@ -1,4 +1,4 @@
-"""The strategy that daws has by default beside the published ones, on eleven workloads, from one node to a thousand."""
+"""The default strategy of daws beside the published ones, on eleven workloads, from one node to a thousand."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -26,11 +26,13 @@ from .shared.runs import RunsProgress
 from .shared.study import Asked, Claim, Report, Row, Study, Table
 
 PUBLISHED = ("flds", "matrix", "mlb", "adage", "heft", "albatross")
-"""Those that are the best of all published ones somewhere, and the two that the aim names."""
+"""The published strategies that are compared: each that is the best one for some case, and the two of the aim."""
 STRATEGIES = (DEFAULT, *PUBLISHED, "random")
 FAMILIES = ("cybershake", "epigenomics", "inspiral", "montage", "sipht")
 SCALE = "time-scale=0.001,data-scale=0.001"
-"""Seconds become milliseconds and gigabytes megabytes: what moving costs beside computing stays as it is."""
+"""The scale of lengths and sizes: seconds become milliseconds and gigabytes become megabytes. The ratio of moving to
+computing stays the same.
+"""
 WORKLOADS = {
     **{name: f"{name}:tasks=500,{SCALE}" for name in FAMILIES},
     **{name: f"{name}:tasks=2000" for name in ("bot", "pipeline", "fan-out", "fan-in")},
@@ -40,24 +42,27 @@ WORKLOADS = {
 SIZES = (1, 16, 64, 256, 1024)
 UNSURE_SIZE = 16
 FIRST_SEED = 70
-"""Those before were looked at while the strategy was made."""
+"""The first seed. Runs of the smaller seeds were used to develop the strategy."""
 SEEDS = 5
 FILE_SIZES = (1, 16, 64)
 ALL_FILES_SIZE = 16
-"""Every other file that is there is run on so many nodes, too: files that nobody chose."""
+"""The number of nodes for files that were not selected: every other file in the folder is run on this many nodes."""
 FILE_SEEDS = 3
 TOLERATED = 1.02
 WORST = 20
 AIM_PERCENT = 10.0
 CLASSIC = ("CyberShake_1000", "Epigenomics_997", "Inspiral_1000", "Montage_1000", "Sipht_1000")
 RECORDED_TASKS_MIN = 100
-"""Of recorded runs (WfFormat), those with fewer tasks say little about many nodes."""
+"""The smallest number of tasks of a recorded run (WfFormat). Smaller runs say little about many nodes."""
 LONG = {"adage": f"adage:{GIVE}"}
-"""Tasks of files take minutes and hours. Who tries to give every millisecond to every second then does hardly anything
-else; so ADAGE gets the periods of its published code."""
+"""The settings of ADAGE for workflow files, whose tasks take minutes and hours: the periods of its published code.
+
+The paper has periods from a millisecond to a second. With these a node would do little else than try to give tasks
+away.
+"""
 FILES = (".xml", ".json")
 KEPT = Path(__file__).parent / "default_files.csv"
-"""What `--files` gave when it was last run: the files themselves are not ours to hand on."""
+"""The results of the last run with `--files`. The files themselves may not be published with daws."""
 COLUMNS = ("file", "nodes", "strategy", "bound_s", "bound_by", "makespans_s")
 
 
@@ -93,7 +98,9 @@ def run_case(case: Case) -> Outcome:
 
 
 class Cell(NamedTuple):
-    """A workload on so many nodes: by strategy the makespan of each seed, and what no schedule can beat."""
+    """A workload on one number of nodes: the makespan of each seed by strategy, and the bound, which no schedule can
+    beat.
+    """
 
     name: str
     nodes: int
@@ -105,11 +112,11 @@ class Cell(NamedTuple):
         return mean(self.seconds[strategy])
 
     def saved_percent(self, other: str) -> float:
-        """How much less time the default takes."""
+        """The time that the default saves, in percent."""
         return 100 * (1 - self.mean_s(DEFAULT) / self.mean_s(other))
 
     def limit_percent(self, other: str) -> float:
-        """More than this nobody can save, because no schedule is below the bound."""
+        """The largest possible saving in percent, because no schedule is below the bound."""
         return 100 * (1 - self.bound_s / self.mean_s(other))
 
     @property
@@ -119,7 +126,7 @@ class Cell(NamedTuple):
 
     @property
     def behind(self) -> float:
-        """The default's time over that of the best."""
+        """The time of the default divided by the time of the best strategy."""
         return self.mean_s(DEFAULT) / self.mean_s(self.best)
 
     @property
@@ -158,7 +165,7 @@ def run_cells(
 
 
 def run(asked: Asked) -> Report:
-    """From the generators, with what files gave when they were last run; or the files alone."""
+    """Run the workloads of the generators, with the kept results of files; or run the files alone."""
     seeds = range(FIRST_SEED, FIRST_SEED + (2 if asked.quick else SEEDS))
     if asked.files is not None:
         return report_on_files(*workflow_files(asked.files), seeds[:FILE_SEEDS], asked)
@@ -186,7 +193,7 @@ def report_on_files(sources: dict[str, str], others: dict[str, str], seeds: Sequ
 
 
 def of_files(cells: list[Cell]) -> tuple[list[Table], list[Claim]]:
-    """Those on several numbers of nodes were chosen; all of them together are on one."""
+    """The cells of files: the selected files on several numbers of nodes, and all files together on one number."""
     sizes = sorted({cell.nodes for cell in cells})
     chosen_names = {cell.name for cell in cells if cell.nodes != sizes[1]}
     chosen = [cell for cell in cells if cell.name in chosen_names]
@@ -203,8 +210,9 @@ def of_files(cells: list[Cell]) -> tuple[list[Table], list[Claim]]:
 
 
 def workflow_files(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """The classic files and what else was recorded, by their names, and all other files; whether they can be read is to
-    be known before anything is run."""
+    """The classic files and other recorded runs by their names, and all other files. A file that cannot be read is
+    refused before anything runs.
+    """
     found = {path.name: path for suffix in FILES for path in sorted(folder.rglob(f"*{suffix}"))}
     for name in CLASSIC:
         if f"{name}.xml" not in found:
@@ -229,7 +237,7 @@ def csv_of(cells: Iterable[Cell]) -> str:
 
 
 def read_cells(lines: Iterable[str]) -> list[Cell]:
-    """What `csv_of` wrote."""
+    """The cells of a file that `csv_of` has written."""
     cells: dict[tuple[str, str], Cell] = {}
     for row in csv.DictReader(lines):
         empty = Cell(row["file"], int(row["nodes"]), {}, float(row["bound_s"]), row["bound_by"])
@@ -239,7 +247,7 @@ def read_cells(lines: Iterable[str]) -> list[Cell]:
 
 
 def table_of(title: str, cells: list[Cell], beside: str | None = None) -> Table:
-    """Beside the best published strategy of each case, or always the same."""
+    """A table of the default beside the best published strategy of each case, or beside one strategy in all cases."""
     keys = ("workload", "nodes", "best published", "bound / default", "what binds", "spread of the default")
     if beside is not None:
         rows = [Row((cell.name, f"{cell.nodes:,}"), cell.mean_s(beside), cell.mean_s(DEFAULT)) for cell in cells]

@@ -32,7 +32,7 @@ UNKNOWN = math.nan
 
 
 class Figures(NamedTuple):
-    """Of one kind of task: how many, and their means."""
+    """The figures of one kind of task: how many there are, and their means."""
 
     tasks: float
     length_s: float
@@ -41,7 +41,7 @@ class Figures(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Of a whole workflow."""
+    """The figures of a whole workflow."""
 
     levels: float
     widest: float
@@ -152,7 +152,7 @@ Whole = dict[tuple[str, int], Totals]
 
 
 def figures_of(graph: Graph) -> ByKind:
-    """By kind, in the order in which kinds appear level by level."""
+    """The figures by kind, in the order in which kinds appear level by level."""
     made = graph.external_start
     written = np.bincount(graph.producer[:made], graph.object_bytes[:made], minlength=graph.task_count)
     tasks = np.bincount(graph.kind, minlength=len(graph.kinds))
@@ -186,7 +186,9 @@ def generated(family: str, tasks: int, seeds: int) -> tuple[ByKind, Totals]:
 
 
 def classic_in(folder: Path) -> tuple[dict[str, ByKind], Whole]:
-    """The same as the constants above, from the files of a folder; of each family the largest file counts by kind."""
+    """The figures of the classic files in a folder, in the form of the constants above. The largest file of each family
+    counts by kind.
+    """
     by_kind: dict[str, ByKind] = {}
     whole: Whole = {}
     for family, name in FAMILIES.items():
@@ -334,7 +336,7 @@ CLOSE_PERCENT = 25.0
 
 
 def run(asked: Asked) -> Report:
-    """Whole workflows of all sizes are in the tables of `main`; the page has the largest of each family."""
+    """The report of this study. It has the largest workflow of each family; the tables of `main` have all sizes."""
     by_kind, whole = classic_in(asked.files) if asked.files else (CLASSIC, WHOLE)
     largest = {family: max(tasks for name, tasks in whole if name == family) for family in by_kind}
     chosen = {(family, tasks): whole[family, tasks] for family, tasks in largest.items()}

@@ -19,7 +19,7 @@ PER_CORE = 1000
 
 
 class Point(NamedTuple):
-    """What the recursion says of one graph on so many nodes, and what the work alone allows."""
+    """The numbers of one graph on one number of nodes: the recursion's, and the limit by work alone."""
 
     dag: str
     nodes: int
@@ -30,7 +30,7 @@ class Point(NamedTuple):
 
     @property
     def levels(self) -> int:
-        """Waits on the longest way: everything else on it is short."""
+        """The number of waits on the longest path. All other parts of that path are short."""
         return round(self.seconds / self.wait_s) if self.wait_s else 1
 
 

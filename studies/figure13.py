@@ -1,4 +1,4 @@
-"""Figure 13 of MATRIX: how many tasks that do nothing a cluster runs per second, beside CloudKon and Sparrow."""
+"""Figure 13 of MATRIX: the number of empty tasks that a cluster runs per second, beside CloudKon and Sparrow."""
 
 from itertools import pairwise
 
@@ -8,10 +8,10 @@ from .shared.runs import Job, run_all
 from .shared.study import Asked, Claim, Report, Row, Study, Table
 
 PUBLISHED = {"daws": ("MATRIX", 67e3), "master-worker": ("CloudKon", 13e3), "sparrow": ("Sparrow", 7.3e3)}
-"""Tasks per second on 64 instances, by the strategy that stands beside each system here."""
+"""Tasks per second on 64 instances, by the strategy that stands for each system in this study."""
 NAMES = {"daws": "daws", "master-worker": "central queue, one task at a time", "sparrow": "sparrow"}
 LENGTHS = {0.0: "nothing at all", 1.0: "1 ms to start a program"}
-"""Milliseconds that a task takes, and what that stands for."""
+"""The lengths of tasks in milliseconds, and what each stands for."""
 SIZES = (1, 4, 16, 64)
 
 

@@ -21,14 +21,16 @@ TASKS: dict[float, int] = {
     20: 40_460,
     30: 23_695,
 }
-"""Cutouts by locality. MATRIX points to the paper on data diffusion for them; these could not be checked against it."""
+"""The number of cutouts by locality. MATRIX takes it from the paper on data diffusion; these numbers could not be
+compared with that paper.
+"""
 PUBLISHED_MS: dict[float, float] = {1: 167.0, 30: 176.0}
 UTILIZATION_PERCENT = 75.0
-"""At 200 cores and locality 30."""
+"""The published utilization at 200 cores and locality 30."""
 IDEAL_MS, MOST_MS = 158.0, 176.0
 STRATEGIES = {"mdl": "MDL", "daws": "daws"}
 FILES = {"shuffled": "evenly", "scattered": "at random"}
-"""How files lie on the nodes: as many on each, or each anywhere."""
+"""The two placements of files: the same number on each node, or each file on a random node."""
 SEEDS = 3
 
 

@@ -13,12 +13,16 @@ from .shared.runs import Job, Outcome, run_all
 from .shared.study import Asked, Claim, Report, Row, Study, Table
 
 FLDS = "flds:t=0.05,tt=20"
-"""The paper's tt; t as small as it takes to be "equivalent to MDL" (2014) but for the relaxing."""
+"""FLDS with the paper's tt. This t is small enough to be "equivalent to MDL" (2014), except that dedicated tasks may
+become shared.
+"""
 UNCACHED = f"{FLDS},cache=none"
 POLICIES = {FLDS: "FLDS", "mdl": "MDL", "mlb": "MLB", "daws": "daws", UNCACHED: "FLDS without caching"}
 DIFFUSION = "data-diffusion"
 WAYS = {False: "executors fetch for themselves", True: "fetched ahead"}
-"""MATRIX's threads take a task, fetch what it reads, and run it; in daws nodes fetch for the next tasks meanwhile."""
+"""The two ways to fetch. MATRIX's threads take a task, fetch its inputs, and run it. Nodes of daws fetch the inputs of
+the next tasks at the same time.
+"""
 MATRIX_WAY, DAWS_WAY = WAYS
 GBIT_BYTES = 1.25e8
 LINKS = (1.0, 1.5, 2.0, 4.0)
@@ -28,13 +32,13 @@ CACHED_PERCENT, UNCACHED_PERCENT, DIFFUSION_PERCENT, HITS_PERCENT = 85.9, 50.0, 
 PUBLISHED = {FLDS: CACHED_PERCENT, UNCACHED: UNCACHED_PERCENT}
 SEEDS = 3
 EVEN = ("files", "in-order")
-"""Every node has as many files of each set as every other, as in the paper."""
+"""The placement of files: every node has the same number of files of each set, as in the paper."""
 
 
 def job_of(
     strategy: str, ahead: bool, link: float, files: int, seed: int = 0, even: bool = True, panel: bool = False
 ) -> Job:
-    """Five files of each set on each node, whatever the size."""
+    """One run, with five files of each set on each node, for any number of nodes."""
     return Job(
         f"all-pairs:files={files}",
         strategy,
@@ -150,7 +154,7 @@ def run(asked: Asked) -> Report:
 
 
 def both_at_once(swept: dict[tuple[str, bool, float], list[float]], cores: int) -> Claim:
-    """The network, and the way to fetch, that comes nearest to both of the paper's figures."""
+    """The network and the way to fetch that come nearest to both figures of the paper."""
     pairs = {
         key[1:]: (mean(values), mean(swept[UNCACHED, *key[1:]])) for key, values in swept.items() if key[0] == FLDS
     }
@@ -174,7 +178,7 @@ def spread_of(name: str, values: Sequence[float]) -> str:
 
 
 def hits_percent(outcome: Outcome) -> float:
-    """Of what was not on the node from the beginning."""
+    """Cache hits in percent of the inputs that were not on the node from the beginning."""
     result = outcome.result
     return 100 * result.cache_hits / (2 * result.tasks - result.local_hits)
 

@@ -7,9 +7,9 @@ from .shared.study import Asked, Claim, Report, Row, Study, Table
 
 LENGTH_S = 0.05
 BAG_EFFICIENCY = 90.0
-"""Percent, "at all scales": the only number that the paper gives with this figure."""
+"""The efficiency in percent "at all scales": the only number that the paper gives with this figure."""
 LINEAR = 0.9
-"""Of the throughput per core at the smallest size: what counts as linear."""
+"""The smallest share of the throughput per core at the smallest size that counts as linear."""
 
 
 def run(asked: Asked) -> Report:

@@ -1,4 +1,4 @@
-"""How much data nodes hold at once by default, beside other strategies, and what it costs in time."""
+"""The amount of data that nodes hold at once with the default, beside other strategies, and its cost in time."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -21,7 +21,7 @@ from .shared.runs import RunsProgress
 from .shared.study import Asked, Claim, Report, Row, Study, Table
 
 BY_RANK = "daws:room-mb=inf"
-"""The default as it was before: whatever has the longest way to the end goes first."""
+"""The former default: the task with the longest path to the end goes first."""
 OTHERS = ("flds", "adage", "heft", "random")
 STRATEGIES = (DEFAULT, BY_RANK, *OTHERS)
 CHAINS = "chains"
@@ -34,15 +34,17 @@ WORKLOADS = {
 }
 SIZES = (1, 4, 16)
 FIRST_SEED = 400
-"""Those before were looked at while the rule was made, or stood on earlier versions of the page."""
+"""The first seed. Runs of the smaller seeds were used to develop the rule, or were on earlier versions of the page."""
 SEEDS = 16
-"""On 16 nodes a single run differs by two percent from one seed to the next, in either direction."""
+"""The number of seeds. One run on 16 nodes differs by two percent from one seed to the next."""
 MS, MB = 1_000_000, 1_000_000
 LONG = {"adage": f"adage:{GIVE}"}
-"""Tasks of workflows take minutes, so ADAGE tries to give as often as its published code does."""
+"""The settings of ADAGE for workflows: their tasks take minutes, so nodes try to give as often as in its published
+code.
+"""
 TOLERATED_PERCENT = 1.0
 AVERAGE_PERCENT = 0.05
-"""What counts as nothing: the next digit of what is shown."""
+"""The largest average difference that counts as none: half of the last digit shown."""
 FEW = 16
 
 
@@ -90,7 +92,7 @@ def run_case(case: Case) -> Outcome:
 
 
 class Cell(NamedTuple):
-    """A workload on so many nodes: by strategy the means over all seeds."""
+    """A workload on one number of nodes: by strategy, the means over all seeds."""
 
     name: str
     nodes: int
@@ -100,7 +102,7 @@ class Cell(NamedTuple):
 
     @property
     def cost_percent(self) -> float:
-        """How much longer it takes than by rank alone."""
+        """The additional time beside the order by rank alone, in percent."""
         return 100 * (self.seconds[DEFAULT] / self.seconds[BY_RANK] - 1)
 
 

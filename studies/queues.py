@@ -1,4 +1,4 @@
-"""Strategies of AIMES and Swift on the same batch queues, which its paper did not have."""
+"""Strategies of AIMES and Swift on the same batch queues. The paper has no such comparison."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +36,7 @@ TASKS = (8, 32, 256, 2048)
 IDEAL_S = 900.0
 
 Key = tuple[str, str, int]
-"""Waits, strategy, tasks."""
+"""The key of a group of runs: waits, strategy, number of tasks."""
 
 
 def run(asked: Asked) -> Report:

@@ -1,4 +1,4 @@
-"""Table 4 and figure 11 of MATRIX: how much of what is possible its four graphs get, up to 200 cores."""
+"""Table 4 and figure 11 of MATRIX: the share of the possible throughput that its four graphs reach, up to 200 cores."""
 
 from statistics import mean, stdev
 

@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation anew: `.venv/bin/python docs/images/make.py`."""
+"""Draw the pictures of the documentation again: `.venv/bin/python docs/images/make.py`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What can be said about a single task: retries, time limit, several outputs, what it needs, how urgent it is."""
+"""The options of a task: retries, a time limit, several outputs, requirements, priority."""
 
 import time
 

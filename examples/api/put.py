@@ -1,4 +1,4 @@
-"""A large object that many tasks read is handed in once: workers map it into memory, and nobody copies it."""
+"""A large object for many tasks: it is written once, and workers map it into memory without a copy."""
 
 import numpy as np
 

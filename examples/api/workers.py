@@ -1,4 +1,4 @@
-"""What the workers are: processes that are set up once each, or threads for tasks that only wait."""
+"""Two kinds of workers: processes with a set-up function, and threads for tasks that only wait."""
 
 import os
 

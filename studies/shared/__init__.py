@@ -1,1 +1,1 @@
-"""What studies have in common: how they are described, run, shown and written down."""
+"""The common code of studies: how they are described, run, shown and written down."""

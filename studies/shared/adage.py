@@ -1,4 +1,4 @@
-"""What the studies of ADAGE share: its cluster, the systems that it compares, and simulations of them.
+"""The common code of the studies of ADAGE: its cluster, the systems that it compares, and their simulations.
 
 All systems get the same nodes, costs and graphs, and the whole graph at once from one client. They differ in their
 strategies alone.
@@ -44,11 +44,11 @@ FAMILIES = {
     "cybershake": "CyberShake",
     "montage": "Montage",
 }
-"""In the order of the paper's figure 3."""
+"""The workflow families, in the order of the paper's figure 3."""
 GIVE = "period-ms=1000,period-max-ms=120000"
-"""How often ADAGE's published code tries to give."""
+"""The periods at which ADAGE's published code tries to give tasks."""
 POLL = "poll-max-ms=1000"
-"""How rarely MATRIX's published code tries to steal at most."""
+"""The longest period at which MATRIX's published code tries to steal."""
 ADAGE = f"adage:{GIVE}"
 SINGLE = f"adage:{GIVE},replicate=never"
 MATRIX, ALBATROSS = f"flds:{POLL}", f"albatross:{POLL}"
@@ -56,16 +56,20 @@ PUBLISHED = {ADAGE: "ADAGE", MATRIX: "MATRIX", ALBATROSS: "Albatross"}
 SYSTEMS = PUBLISHED | {"heft": "HEFT", "random": "random"}
 TASKS = 1000
 NODES = 16
-"""Where only one size is looked at: large enough to spread, small enough that every core has several tasks."""
+"""The number of nodes where only one size is studied: large enough to spread tasks, small enough that every core has
+several of them.
+"""
 SEEDS = 3
 SPEED = 2.0
 """2,000 MIPS. WorkflowSim takes the recorded lengths as those of 1,000 MIPS."""
 BYTES_PER_S = 1.25e8
 HEARTBEAT_S = 125.0
-"""The paper's, and the lease of every run: it says how soon a dead node is missed, and nothing else hangs on it."""
+"""The paper's interval of heartbeats, which is the lease of every run. It decides how soon a dead node is noticed, and
+nothing else.
+"""
 SLOWED_TO = 0.25
 GIVEN_UP = "was running on"
-"""How the store's reason begins when it gives a task up, and what is told to those that need it."""
+"""The beginning of the store's message when it gives a task up. Tasks that need that task get the same message."""
 CLUSTER = (
     "Nodes have four cores at twice the recorded speed (2,000 MIPS) and a link of 1 Gbit/s in each direction, as in "
     "the paper, and otherwise the costs of the profile `measured`. Leases are the paper's heartbeat of 125 s in every "
@@ -81,8 +85,11 @@ FAIR = (
 
 
 class Case(Struct, frozen=True):
-    """One simulation. `crashed` nodes die one after the other, `slowed` ones are slow and nobody knows it; `error` is
-    how far off estimates are at most, as a share of the true length."""
+    """One simulation.
+
+    `crashed` nodes die one after the other. `slowed` nodes are slow, and strategies do not know it. `error` is the
+    largest error of estimates, as a share of the true length.
+    """
 
     workload: str
     strategy: str
@@ -99,10 +106,11 @@ class Case(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What came of it, beside what no schedule could beat. `ends_s` is when runs ended, in order.
+    """The result of a simulation, and the bound, which no schedule could beat.
 
-    Of the tasks that `failed`, `given_up` were running on too many nodes when they died, and the others need those;
-    `lost` ones failed for no such reason. (A simulation in which a task never ends is an error.)
+    `ends_s` is when runs ended, in order. `given_up` counts the failed tasks that were running on too many nodes when
+    these died. `lost` counts tasks that failed neither for that reason nor because they need such a task. (A simulation
+    in which a task never ends is an error.)
     """
 
     case: Case
@@ -117,7 +125,7 @@ class Found(Struct, frozen=True):
 
     @property
     def over_bound(self) -> float:
-        """How many times the bound it took."""
+        """The makespan divided by the bound."""
         return self.makespan_s / self.bound_s
 
 
@@ -149,9 +157,9 @@ def run_case(case: Case) -> Found:
 
 
 def on_shared_files(graph: Graph) -> Graph:
-    """The same work where every task reads all its inputs at the speed of a link, wherever it runs.
+    """The same graph on a shared file system: every task reads all its inputs at the speed of a link, on any node.
 
-    This is WorkflowSim's shared file system, which knows no contention; what is written costs nothing there.
+    This is the file system of WorkflowSim, which knows no contention. Writing costs nothing there.
     """
     reading_ns = graph.task_input_bytes * (1e9 * SPEED / BYTES_PER_S)
     return graph.changed(
@@ -160,7 +168,9 @@ def on_shared_files(graph: Graph) -> Graph:
 
 
 def break_nodes(case: Case, bound_s: float, kernel: Kernel) -> None:
-    """The seed says which nodes; crashes are spread over the time that the run takes at least."""
+    """Let nodes crash or be slow. The seed chooses the nodes; crashes are spread over the shortest possible time of the
+    run.
+    """
     order = np.argsort(hash_u64(np.arange(case.nodes), case.seed + 2), kind="stable").tolist()
     for number, node in enumerate(order[: case.crashed]):
         at_ns = int(1e9 * bound_s * (number + 0.5) / case.crashed)
@@ -173,7 +183,7 @@ _known: dict[Case, Found] = {}
 
 
 def run_cases(cases: Iterable[Case], asked: Asked) -> dict[Case, Found]:
-    """Each only once, however many studies ask for it; the largest first."""
+    """Run each case once, even if several studies ask for it; the largest cases come first."""
     wanted = list(dict.fromkeys(cases))
     missing = sorted((case for case in wanted if case not in _known), key=lambda case: (-case.nodes, str(case)))
     progress = RunsProgress(len(missing), asked.quiet)
@@ -196,14 +206,14 @@ def nodes_of(asked: Asked) -> int:
 
 
 def workload_of(asked: Asked, family: str) -> str:
-    """With about 1,000 tasks; the largest of the files where there are files."""
+    """A workload of about 1,000 tasks: the largest file if there are files."""
     if asked.files is not None:
         return list(files_of(asked.files, family).values())[-1]
     return f"{family}:tasks={60 if asked.quick else TASKS}"
 
 
 def files_of(folder: Path, family: str) -> dict[int, str]:
-    """By the number in their names, which is about that of their tasks."""
+    """The files of a family by the number in their names, which is about their number of tasks."""
     name = FAMILIES[family]
     numbers = {path: path.stem.rpartition("_")[2] for path in folder.rglob(f"{name}_*.xml")}
     found = sorted((int(number), str(path)) for path, number in numbers.items() if number.isdecimal())
@@ -216,7 +226,7 @@ def files_of(folder: Path, family: str) -> dict[int, str]:
 
 
 class Runs:
-    """Runs by family, strategy and what else tells them apart: one for each seed."""
+    """The runs of a study by family, strategy and further settings: one for each seed."""
 
     def __init__(self, cases: dict[tuple[Any, ...], list[Case]], asked: Asked) -> None:
         found = run_cases((case for some in cases.values() for case in some), asked)
@@ -232,12 +242,12 @@ class Runs:
         return mean(self.times(*key))
 
     def over_bound(self, keys: Iterable[tuple[Any, ...]]) -> float:
-        """How many times the provable bound they take: the geometric mean of all."""
+        """The makespans divided by the provable bounds: the geometric mean of all."""
         return geometric_mean([one.over_bound for key in keys for one in self._found[key]])
 
 
 def cases_of(asked: Asked, workload: str, strategy: str, nodes: int, **others: Any) -> list[Case]:
-    """One for each seed."""
+    """One case for each seed."""
     return [Case(workload, strategy, nodes, seed, **others) for seed in range(1 if asked.quick else SEEDS)]
 
 
@@ -246,7 +256,7 @@ def deviation(values: Sequence[float]) -> float:
 
 
 def spread(values: Sequence[float]) -> str:
-    """As a key of a row: the standard deviation in percent of the mean."""
+    """The standard deviation in percent of the mean, as a key of a row."""
     return "one seed" if len(values) == 1 else f"± {100 * deviation(values) / mean(values):.1f} %"
 
 

@@ -1,4 +1,4 @@
-"""What the studies of MATRIX share: its paper, its four graphs, its sizes and the strategy that it ran."""
+"""The common code of the studies of MATRIX: its paper, its four graphs, its sizes and its strategy."""
 
 from .runs import Job
 from .study import Asked
@@ -9,9 +9,9 @@ FLDS = "flds:t=0.5,tt=10"
 """FLDS with the parameters of the paper's Table 3; the polling interval has an upper bound of its own here."""
 STRATEGIES = {FLDS: "flds as in Table 3", "daws": "daws"}
 SIZES = (1, 4, 16, 32, 64, 100)
-"""Nodes of two cores: 2 to 200 cores."""
+"""Numbers of nodes with two cores each: 2 to 200 cores."""
 SEEDS = 3
-"""At the largest size."""
+"""The number of seeds at the largest size."""
 CLUSTER = (
     "Nodes have two cores and a link of 4 Gbit/s in each direction, with the costs of the profile `measured`; the "
     "paper does not say what network its cluster had."
@@ -34,7 +34,7 @@ def dag_jobs(asked: Asked) -> dict[Case, Job]:
 
 
 def last_jobs(asked: Asked, link: float, seeds: int) -> dict[Case, list[Job]]:
-    """Those at the largest size, several times."""
+    """The runs at the largest size, once for each seed."""
     _, sizes = _scale(asked)
     return {
         (dag, strategy, nodes): [dag_job(asked, dag, strategy, nodes, link, seed) for seed in range(seeds)]
@@ -49,7 +49,7 @@ def dag_job(asked: Asked, dag: str, strategy: str, nodes: int, link: float = PAP
 
 
 def _scale(asked: Asked) -> tuple[int, tuple[int, ...]]:
-    """Tasks per core, and nodes."""
+    """The tasks per core, and the numbers of nodes."""
     return (20, (1, 4)) if asked.quick else (1000, SIZES)
 
 

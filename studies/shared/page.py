@@ -1,4 +1,4 @@
-"""What a study leaves behind: tables for the terminal, a CSV, a picture, and a page for the docs."""
+"""The files that a study writes: tables for the terminal, a CSV, a picture, and a page for the docs."""
 
 import csv
 import io
@@ -19,7 +19,9 @@ def shown(value: float | None) -> str:
 
 
 def cells_of(table: Table) -> list[list[str]]:
-    """The heading, then the rows: keys, paper, daws, difference; where no paper has such numbers, ours alone."""
+    """The heading, then the rows: keys, paper, daws, difference. If no paper has such numbers, there are only those of
+    daws.
+    """
     unit = f" ({table.unit})"
     if not table.has_paper:
         return [[*table.keys, table.daws + unit], *([*row.keys, shown(row.daws)] for row in table.rows)]
@@ -32,7 +34,7 @@ def difference(row: Row) -> str:
 
 
 def text_of(study: Study, report: Report) -> str:
-    """What is printed."""
+    """The text that is printed."""
     parts = [f"{study.title} — {study.paper}"]
     for table in report.tables:
         cells = cells_of(table)
@@ -47,7 +49,7 @@ def text_of(study: Study, report: Report) -> str:
 
 
 def csv_of(report: Report) -> str:
-    """One number in each row, so that all tables fit."""
+    """The tables as CSV with one number in each row, so that all of them fit into one file."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["table", "what", "unit", "paper", "daws", "difference_percent"])
@@ -67,7 +69,7 @@ def verdict_of(report: Report) -> str:
 
 
 def page_of(study: Study, report: Report, quick: bool = False) -> str:
-    """The page of a study in Markdown; files with the same name lie beside it."""
+    """The page of a study in Markdown. The picture and the CSV of the same name are in the same folder."""
     command = f"daws study {study.name}" + (" --quick" if quick else "")
     parts = [
         f"# {study.title}",
@@ -100,7 +102,7 @@ def markdown_of(table: Table) -> str:
 
 
 def notable_of(report: Report) -> list[str]:
-    """Which numbers are further from those beside them than can be passed over; nothing where none stand there."""
+    """A sentence with the number of large differences from the paper; empty if there are no numbers of a paper."""
     compared = [table for table in report.tables if table.has_paper]
     if not compared:
         return []
@@ -116,7 +118,7 @@ def notable_of(report: Report) -> list[str]:
 
 
 def write(study: Study, report: Report, folder: Path, quick: bool = False) -> list[Path]:
-    """Everything that a study leaves behind."""
+    """Write all files of a study."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{study.name}.{suffix}" for suffix in ("md", "csv", "png")]
     paths[0].write_text(page_of(study, report, quick))
@@ -129,7 +131,7 @@ def write(study: Study, report: Report, folder: Path, quick: bool = False) -> li
 
 
 def write_index(studies: Iterable[Study], folder: Path) -> Path:
-    """The list of all studies, with the verdict of those whose pages are there."""
+    """Write the list of all studies, with the verdict of those that have a page."""
     lines = ["| study | paper | what it shows | verdict |", "|---|---|---|---|"]
     for study in studies:
         page = folder / f"{study.name}.md"

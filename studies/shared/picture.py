@@ -11,7 +11,7 @@ PAPER_COLOUR = BOUND_COLOUR
 
 
 class Line(NamedTuple):
-    """A line of our own, or of the paper's: those are grey and dotted where `number` is None."""
+    """A line of daws, or of the paper. A line of the paper is grey, and dotted where `number` is None."""
 
     label: str
     x: Sequence[float]
@@ -21,7 +21,7 @@ class Line(NamedTuple):
 
 
 def figure_of(title: str, columns: int, size: tuple[float, float] = (9.6, 4.4)) -> tuple[Any, Any]:
-    """A figure with so many pictures in a row."""
+    """A figure with this number of pictures in a row."""
     figure = new_figure(size)
     heading(figure, title)
     return figure, figure.subplots(1, columns, squeeze=False)[0]
@@ -59,7 +59,7 @@ def draw_bars(axes: Any, labels: Sequence[str], paper: Sequence[float | None], d
 
 
 def finish(axes: Any, x_label: str, y_label: str, ticks: Sequence[float] = (), log_x: bool = False) -> None:
-    """Names, units, grid; on a logarithmic axis the ticks are where something was measured."""
+    """Add names, units and a grid. A logarithmic axis has its ticks where something was measured."""
     if log_x:
         axes.set_xscale("log", base=2)
     if ticks:

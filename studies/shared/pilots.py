@@ -1,4 +1,4 @@
-"""Runs on pilots for studies: in parallel, each on a day of its own."""
+"""Runs on pilots for studies: in parallel, each on a simulated day of its own."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -24,15 +24,17 @@ PAPER = "AIMES (2016)"
 FOUR = ("stampede", "gordon", "supermic", "comet")
 FIVE = (*FOUR, "blue-waters")
 BAG = "bot:tasks={tasks},length-ms=900000,spread=constant"
-"""Tasks of 15 minutes."""
+"""A bag of tasks of 15 minutes."""
 
 PATIENT = "poll-min-ms=1000,poll-max-ms=60000"
-"""For Swift's many pilots: where tasks take a quarter of an hour, idle nodes need not ask around every second."""
+"""The settings for Swift's many pilots: tasks take a quarter of an hour, so idle nodes need not ask others every
+second.
+"""
 MANY_TASKS, SEEDS_MANY = 256, 3
-"""Bags with more tasks take longer to simulate, and are run so often."""
+"""A bag with more than this number of tasks takes longer to simulate, and gets this number of runs."""
 
 AllWaits = dict[str, Waits]
-"""By the name of a resource."""
+"""The waits by the name of a resource."""
 
 # Of the 24 runs of experiment 3 with up to 256 tasks: where all ended within two rounds of 900 s, the second pilot had
 # waited TTC - 900 s; where they did not, the first had waited TTC - 1800 s and the second 900 s more at least. A
@@ -51,7 +53,7 @@ AS_SWIFT_MET: dict[str, AllWaits] = {
     "2": dict.fromkeys(FOUR[:2], Waits(median_s=24_300.0, sigma=0.8, most_s=103_500.0)),
 }
 AS_RECORDED: AllWaits = {name: queue.waits for name, queue in KNOWN.items()}
-"""What XDMoD recorded of all jobs, fitted (`daws.sim.resources`)."""
+"""The waits of all jobs as XDMoD recorded them, fitted (`daws.sim.resources`)."""
 
 
 class PilotJob(Struct, frozen=True):
@@ -67,7 +69,7 @@ class PilotJob(Struct, frozen=True):
 
 
 class Times(NamedTuple):
-    """Of several runs: means and deviations in seconds, and what pilots held."""
+    """The times of several runs: means and deviations in seconds, and the size of the pilots."""
 
     ttc_s: float
     deviation_s: float
@@ -76,7 +78,7 @@ class Times(NamedTuple):
 
 
 def seeds_of(tasks: int, seeds: int, asked: Asked) -> int:
-    """How many runs there are of each sort."""
+    """The number of runs with this number of tasks."""
     if asked.quick:
         return 1
     return SEEDS_MANY if tasks > MANY_TASKS else seeds

@@ -1,4 +1,4 @@
-"""Simulations for studies: in parallel, with progress, and each only once however many studies ask for it."""
+"""Simulations for studies: in parallel, with progress, and each only once, even if several studies ask for it."""
 
 import time
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from .study import Asked
 
 
 class Job(Struct, frozen=True):
-    """One simulation. `costs` are changes of the profile, `settings` are those of the simulation that differ."""
+    """One simulation. `costs` are changes of the profile, `settings` are the settings that differ from the defaults."""
 
     workload: str
     strategy: str
@@ -43,7 +43,7 @@ class Job(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What came of it, beside what no schedule could beat and what MATRIX's recursion says."""
+    """The result of a simulation, the bound, which no schedule could beat, and the time of MATRIX's recursion."""
 
     job: Job
     result: Result
@@ -76,7 +76,7 @@ def run_job(job: Job) -> Outcome:
 
 
 def run_all(jobs: Sequence[Job], asked: Asked) -> dict[Job, Outcome]:
-    """The largest first, so that no process is left alone with one at the end."""
+    """Run all jobs, the largest first, so that no process is left alone with a large one at the end."""
     missing = sorted({job for job in jobs if job not in _known}, key=lambda job: (-job.core_count, str(job)))
     progress = RunsProgress(len(missing), asked.quiet)
     with progress, closing(run_each(run_job, missing, asked.jobs)) as done:
@@ -87,7 +87,9 @@ def run_all(jobs: Sequence[Job], asked: Asked) -> dict[Job, Outcome]:
 
 
 class RunsProgress(Progress):
-    """Runs that are done, and the time that is left if the others take as long: the first ones take longest."""
+    """A bar with the number of finished runs, and the time that is left. It is an upper estimate, because the longest
+    runs come first.
+    """
 
     def tick(self) -> None:
         self.done += 1

@@ -1,4 +1,4 @@
-"""What a study is, and what it reports."""
+"""A study, and the report that it returns."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 from daws.model.errors import UsageError
 
 NOTABLE_PERCENT = 10.0
-"""Differences from the paper above this need a reason on the page."""
+"""A difference from the paper above this percentage needs a reason on the page."""
 PAPERS = "paper"
 
 
 class Row(NamedTuple):
-    """One number of the paper beside ours; None where the paper gives none."""
+    """One number of the paper beside the number of daws; None if the paper gives none."""
 
     keys: tuple[str, ...]
     paper: float | None
@@ -20,7 +20,7 @@ class Row(NamedTuple):
 
     @property
     def percent(self) -> float | None:
-        """By how much ours is above the paper's."""
+        """The difference from the paper's number, in percent."""
         return None if not self.paper else 100 * (self.daws / self.paper - 1)
 
     @property
@@ -44,12 +44,12 @@ class Table(NamedTuple):
 
     @property
     def is_papers(self) -> bool:
-        """Or is it something else that stands beside ours?"""
+        """Whether the first column has the paper's numbers, and not another reference."""
         return self.paper.startswith(PAPERS)
 
 
 class Claim(NamedTuple):
-    """Something that was published or is aimed at, whether it holds in this run, and by which numbers."""
+    """A statement that was published or is an aim, whether it holds in this run, and the numbers that show it."""
 
     text: str
     holds: bool
@@ -57,8 +57,11 @@ class Claim(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What came of a study. `why` explains what differs from the paper, in sentences that hold whatever came out; other
-    files that belong to the page are in `more`, by name."""
+    """The result of a study.
+
+    `why` explains the differences from the paper, in sentences that hold for any result. `more` has other files of the
+    page, by name.
+    """
 
     tables: Sequence[Table]
     claims: Sequence[Claim]
@@ -68,7 +71,7 @@ class Report(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """How a study is to be run. Quick ones show that it works; their numbers mean little."""
+    """The settings of a study. A quick run shows that the study works; its numbers mean little."""
 
     quick: bool = False
     jobs: int = 1
@@ -77,7 +80,9 @@ class Asked(NamedTuple):
 
 
 class Study(NamedTuple):
-    """`shows` is one line for the list; `setup` a few sentences on what is run; `takes_files` if `--files` matters."""
+    """A study. `shows` is one line for the list, `setup` a few sentences on what is run. `takes_files` says whether
+    `--files` matters.
+    """
 
     name: str
     title: str

@@ -1,11 +1,16 @@
-"""The application of the Constellation paper (2011): supernovae found by comparing two pictures of the same sky.
+"""The application of the Constellation paper (2011): it finds supernovae by comparing two pictures of the same sky.
 
-The paper describes it in words and a few numbers (sections 4 and 5). What follows from them: 1,052 pairs of pictures
-with 73 GB; the largest 30 hold a tenth of the work and take 65 to 1,040 s on one core, 820 s in the mean; the nine
-steps of a pair take 1 to 8 s each, except for the comparison of tiles, which takes nearly all the time and can be
-spread over cores. All 1,052 pairs take 48 busy cores 5,243 s, and six executors of 8 cores 9,043 s: so a pair has 239 s
-of work in the mean, of which 25 s or so cannot be shared. The numbers below were chosen to agree with all of that
-(`STEPS`, `COMPARE_S`, `SHAPE`, `LARGEST`). How many tiles a picture has is not in the paper.
+The paper describes it in words and a few numbers (sections 4 and 5):
+
+- There are 1,052 pairs of pictures with 73 GB.
+- The largest 30 pairs hold a tenth of the work. They take 65 to 1,040 s on one core, 820 s in the mean.
+- The nine steps of a pair take 1 to 8 s each, except for the comparison of tiles. The comparison takes nearly all the
+  time and can be spread over cores.
+- All pairs take 48 busy cores 5,243 s, and six executors of 8 cores 9,043 s. A pair therefore has 239 s of work in the
+  mean, of which about 25 s cannot be shared.
+
+The numbers below were chosen to agree with all of that (`STEPS`, `COMPARE_S`, `SHAPE`, `LARGEST`). The number of tiles
+of a picture is not in the paper.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,11 +41,15 @@ NS_PER_S = 1_000_000_000
 
 SHAPE = 1.1
 LARGEST, SMALLEST = 4.0, 0.1
-"""Sizes are spread like a Weibull distribution of this shape, within these multiples of their mean: with that the
-largest 30 hold a tenth of all."""
+"""The largest and smallest size of a pair, as multiples of the mean.
+
+Sizes have a Weibull distribution of the shape `SHAPE`. With these values the largest 30 pairs hold a tenth of the work.
+"""
 CANDIDATES = 0.8
-"""The share of tiles that have enough candidates to be compared differs by pair, by up to a fifth of its mean either
-way; in one of `FEW` pairs hardly any has."""
+"""The share of tiles that have enough candidates to be compared.
+
+The share differs by pair, by up to a fifth of its mean either way. In one of `FEW` pairs almost no tile has enough.
+"""
 FEW = 30
 LONGEST_S = 1040.0
 STEPS = {"prepare": 2.0, "detect": 8.0, "match": 2.0, "equalize": 6.0, "divide": 5.0, "extract": 3.0, "clean": 1.0}
@@ -48,13 +57,15 @@ STEPS = {"prepare": 2.0, "detect": 8.0, "match": 2.0, "equalize": 6.0, "divide":
 TWICE = ("detect", "equalize")
 STEPS_S = sum(STEPS.values()) + sum(STEPS[name] for name in TWICE)
 STEPS_FIXED = 0.9
-"""So much of a step does not depend on the size of the pair; 0.8 made small tasks gain more than in figure 9."""
+"""The part of a step that does not depend on the size of the pair. With 0.8 small tasks gain more than in figure 9."""
 COMPARE_S = 196.6
-"""To compare all tiles of a pair, in the mean, on one core."""
+"""The mean time on one core to compare all tiles of a pair."""
 TILES = 40
-"""Of a pair of mean size."""
+"""The number of tiles of a pair of mean size."""
 TEMPORARY_BYTES = 1_000_000
-"""What a step leaves for the next one. Only that it is something matters: what reads files stays where they are."""
+"""The size of the files that a step leaves for the next one. Any size above 0 will do: it makes the next step stay on
+the same node.
+"""
 
 
 class Pair(NamedTuple):
@@ -74,7 +85,7 @@ class Pair(NamedTuple):
         return round(1000 * self.size_mb)
 
     def phases(self, cores: int) -> list[tuple[float, int]]:
-        """What the program does on so many cores: for how many seconds, on how many of them at a time."""
+        """The phases of the program on this number of cores: for how many seconds, and on how many cores at a time."""
         rounds, rest = divmod(self.tiles, cores)
         tile_s = self.compare_s / self.tiles
         tiles = [(rounds * tile_s, cores), (tile_s if rest else 0.0, rest)]
@@ -87,12 +98,12 @@ class Pair(NamedTuple):
         return [phase for phase in found if phase[0] > 0]
 
     def seconds(self, cores: int) -> float:
-        """How long the program takes on so many cores."""
+        """The time that the program takes on this number of cores."""
         return sum(seconds for seconds, _ in self.phases(cores))
 
 
 def make_pairs(seed: int, count: int = PAIR_COUNT) -> list[Pair]:
-    """The same sizes for every seed, in an order, and with amounts of work, that depend on it."""
+    """Pairs with the same sizes for every seed. Their order and their amounts of work depend on the seed."""
     rng = SplitMix64(seed)
     sizes = [(-log(1 - (number + 0.5) / count)) ** (1 / SHAPE) for number in range(count)]
     for _ in range(20):  # cutting off the ends moves the mean
@@ -131,9 +142,10 @@ def add_steps(
     copy_s: float = 0.0,
     tile_s: Sequence[tuple[str, float]] = (("compare", 1.0),),
 ) -> None:
-    """The same as a graph: each step is a task, each tile one or several, by name and share of the tile's length.
+    """Add the steps of a pair to a graph: each step is a task, and each tile is one or several tasks.
 
-    `label` says which executors a step asks for; `copy_s` is what it takes to bring the pictures here.
+    The tasks of a tile are given by name and share of the tile's length. `label` is the executor label that a step asks
+    for. `copy_s` is the time to copy the pictures to the node.
     """
 
     def add(name: str, seconds: float, inputs: Iterable[TaskHandle] = ()) -> TaskHandle:
@@ -154,7 +166,7 @@ def add_steps(
 
 
 class Span(NamedTuple):
-    """So many cores were busy from one time to another, in seconds."""
+    """The number of cores that were busy from one time to another, in seconds."""
 
     start_s: float
     end_s: float
@@ -162,7 +174,9 @@ class Span(NamedTuple):
 
 
 def spans_of(pair: Pair, start_s: float, cores: int, speed: float = 1.0) -> list[Span]:
-    """What the program does on a node with so many cores, from the time when its pictures are there."""
+    """The busy cores while the program runs on a node with this number of cores, from the time when its pictures are
+    there.
+    """
     spans = []
     for seconds, busy in pair.phases(cores):
         end_s = start_s + seconds / speed
@@ -175,7 +189,7 @@ BINS = 240
 
 
 def percent_over_time(spans: Iterable[Span], cores: int, end_s: float) -> tuple[Floats, Floats]:
-    """The edges of equal parts of the time, and how many percent of the cores were busy in each of them."""
+    """The edges of equal parts of the time, and the percentage of busy cores in each part."""
     spans = list(spans)
     width = np.array([span.cores for span in spans])
     starts, ends = (
@@ -188,7 +202,7 @@ def percent_over_time(spans: Iterable[Span], cores: int, end_s: float) -> tuple[
 
 
 def run_jobs(run: Callable[[Job], Found], jobs: Sequence[Job], asked: Asked) -> list[Found]:
-    """What comes of them, in no particular order."""
+    """The results of the jobs, in no particular order."""
     found = []
     progress = RunsProgress(len(jobs), asked.quiet)
     with progress, closing(run_each(run, list(jobs), asked.jobs)) as done:

@@ -29,14 +29,14 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands() -> list[str]:
-    """Those in blocks of `sh`, and of `bash`, which no test runs because they need several machines."""
+    """The commands in blocks of `sh`, and of `bash`, which no test runs because they need several machines."""
     lines = [line for page in PAGES for block in blocks(page, "(?:ba)?sh") for line in block.splitlines()]
     return sorted({line.removeprefix(".venv/bin/") for line in lines if re.match(r"(\.venv/bin/)?daws [a-z]", line)})
 
 
 @pytest.fixture
 def restored_answers(monkeypatch):
-    """What an example registers is forgotten afterwards."""
+    """Remove the answers that an example registers."""
     known = {decision: dict(found) for decision, found in registry._ANSWERS.items()}
     monkeypatch.setattr(registry, "_ANSWERS", known)
 
@@ -62,7 +62,7 @@ def test_the_example_answer_is_short_and_works(restored_answers):
 
 @pytest.mark.parametrize("line", commands())
 def test_commands_are_valid(line, capsys):
-    """As far as that can be known without running them."""
+    """Check options, workloads and strategies of each command, without running it."""
     words = [word for word in shlex.split(line, comments=True) if word != "&"]
     arguments = make_parser().parse_args(words[1:])
     if "what" in arguments:

@@ -24,7 +24,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 def installs(page: str) -> list[str]:
-    """What pip is told to install."""
+    """The requirements that pip is told to install."""
     lines = [line for language, block in blocks(page) if language == "sh" for line in block.splitlines()]
     return [shlex.split(found[1])[0] for line in lines if (found := INSTALL.match(line))]
 
