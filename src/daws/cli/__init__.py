@@ -1,8 +1,7 @@
-"""The `daws` command: thin calls into the layers below, and the only place that prints.
+"""The `daws` command: thin calls into the layers below, and the only package that prints.
 
-Modules that a command needs are imported when it runs, so that `daws --help` answers at once. This file imports
-nothing that
-takes time, because an interrupt before `main` is called leaves a traceback.
+Modules that a command needs are imported when it runs, so that `daws --help` answers at once. This file imports nothing
+that takes time, because an interrupt before `main` is called leaves a traceback.
 """
 
 import sys
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run one command and return its exit code: 0 fine, 1 something failed, 2 asked wrongly, 130 interrupted."""
+    """Run one command and return its exit code: 0 success, 1 failure, 2 wrong use, 130 interrupted."""
     try:
         from daws.cli.command import run_command
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Options about graph, cluster and costs, as `daws sim`, `daws bound` and `daws compare` take it."""
+"""The options about graph, cluster and costs that `daws sim`, `daws bound` and `daws compare` share."""
 
 import argparse
 
@@ -14,12 +14,12 @@ from daws.sim.simulate import Settings
 
 
 def typed(name: str) -> str:
-    """How an option is typed."""
+    """The text of an option as a user types it."""
     return f"--{name.replace('_', '-')}"
 
 
 def asked_of(arguments: argparse.Namespace, given: dict[str, Fields] | None = None) -> Asked:
-    """The options that were typed; some commands have not all of them."""
+    """The typed options as values. Some commands have only a part of the options."""
     known = [name for name in Asked.__struct_fields__ if name not in ("set", "spelled", "spelled_setting")]
     options = {name: getattr(arguments, name) for name in known if hasattr(arguments, name)}
     numbers = read_settings(arguments.settings) if given is None else given
@@ -31,7 +31,7 @@ def check_seed(seed: int) -> None:
 
 
 def read_world(arguments: argparse.Namespace, seed: int, check: bool = False) -> tuple[SimulatedCluster, Settings]:
-    """The cluster, and what is set about simulating it."""
+    """The cluster to simulate, and the settings of its simulation."""
     wanted = asked_of(arguments)
     return wanted.cluster(), wanted.settings(seed, check)
 
@@ -42,7 +42,7 @@ def read_settings_alone(arguments: argparse.Namespace, seed: int, check: bool) -
 
 
 def read_graph(arguments: argparse.Namespace, source: Source, cluster: SimulatedCluster, seed: int) -> Graph:
-    """The graph of a source at its scale, with what its tasks ask for and what is said of their lengths."""
+    """The graph of a source at its scale, with the contexts, memory and estimates from the options."""
     return asked_of(arguments).graph(source, cluster, seed)
 
 

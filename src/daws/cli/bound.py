@@ -1,4 +1,4 @@
-"""`daws bound`: how fast a workload could be at best."""
+"""`daws bound`: the shortest possible time of a workload."""
 
 import argparse
 
@@ -17,7 +17,7 @@ from daws.cli.options import (
 )
 
 ABOUT = """\
-Say how fast a workload could be at best, whatever schedules it: lower bounds that hold for
+Say how fast a workload could be at best with any scheduler: lower bounds that hold for
 every schedule of the simulator's model, and which of them binds. Beside it stand the earliest
 finishing times that MATRIX published, which are not a bound (docs/bound.md says why)."""
 
@@ -43,13 +43,17 @@ def add_arguments(parser: Parser) -> None:
         "--per-core", metavar="K", action=Once, type=number, help="tasks per core (default: those of the workload)"
     )
     published.add_argument(
-        "--mean-length-ms", metavar="L", action=Once, type=number, help="of a task (default: that of the workload)"
+        "--mean-length-ms",
+        metavar="L",
+        action=Once,
+        type=number,
+        help="mean length of a task (default: that of the workload)",
     )
     published.add_argument(
         "--bandwidth-mbps", metavar="B", action=Once, type=number, help="MB/s between nodes (default: as --profile)"
     )
     published.add_argument(
-        "--task-bytes", metavar="N", action=Once, type=whole, help="of a task that moves (default: as --profile)"
+        "--task-bytes", metavar="N", action=Once, type=whole, help="size of a task that moves (default: as --profile)"
     )
     output = parser.add_argument_group("what to show")
     add_json(output)
@@ -57,7 +61,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Everything is checked before anything is done."""
+    """Run the command. All options are checked before anything is computed."""
     with importing():
         from daws.cli.asked import asked_of, check_seed, title_of, typed
         from daws.cli.table import as_json

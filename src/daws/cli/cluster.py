@@ -9,8 +9,9 @@ from daws.model.errors import UsageError
 
 ABOUT = """\
 Make the folder of a cluster of several machines, or show one. The folder holds the cluster's
-keys: everybody who has them may join, submit and read; nobody else gets in. Copy it to every
-machine, or have it on a file system that they share, always for its owner alone (mode 0700)."""
+keys. Every user who has them may join, submit and read; all other users are refused. Copy the
+folder to every machine, or keep it on a file system that they share. Only its owner may read
+it (mode 0700)."""
 
 EXAMPLES = """\
 examples:
@@ -34,7 +35,11 @@ def add_arguments(parser: Parser) -> None:
     init = add("init", init_folder, "make a new folder", "Make the folder of a new cluster, with its keys.")
     init.add_argument("folder", metavar="DIR", help="the folder, which must not exist yet")
     init.add_argument(
-        "--name", dest="cluster_name", metavar="NAME", action=Once, help="of the cluster (default: that of the folder)"
+        "--name",
+        dest="cluster_name",
+        metavar="NAME",
+        action=Once,
+        help="name of the cluster (default: that of the folder)",
     )
     init.add_argument(
         "--host",
@@ -46,7 +51,7 @@ def add_arguments(parser: Parser) -> None:
     init.add_argument(
         "--store", metavar="STORE", action=Once, default="embedded", help="'embedded' (default), or a redis:// URL"
     )
-    init.add_argument("--port", metavar="P", action=Once, type=whole, help="of the embedded store (default: 7878)")
+    init.add_argument("--port", metavar="P", action=Once, type=whole, help="port of the embedded store (default: 7878)")
     init.add_argument(
         "--store-shards",
         metavar="N",

@@ -1,4 +1,4 @@
-"""One command from start to end: its exit code, and one line on stderr for everything that can go wrong."""
+"""One command from start to end: its exit code, and one line on stderr for each error."""
 
 import argparse
 import errno
@@ -19,7 +19,7 @@ from daws.cli.messages import (
 
 
 def run_command(argv: Sequence[str] | None) -> int:
-    """Run what was typed and return the exit code."""
+    """Run the typed command and return the exit code."""
     if sys.stdout is None:
         return _failed("stdout is closed; send it to /dev/null if it is not wanted", EXIT_USAGE)
     try:

@@ -63,7 +63,10 @@ def add_arguments(parser: Parser) -> None:
     how = parser.add_argument_group("how to go about it")
     add_jobs(how)
     how.add_argument(
-        "--results", metavar="FILE", action=Once, help="where runs are kept (default: compare-WORKLOAD-….jsonl here)"
+        "--results",
+        metavar="FILE",
+        action=Once,
+        help="file that keeps the runs (default: compare-WORKLOAD-….jsonl here)",
     )
     output = parser.add_argument_group("what to show")
     add_json(output)

@@ -38,12 +38,12 @@ from daws.workloads import Workload
 STRATEGIES = "daws,random"
 JOBS_MAX = 1024
 SAME = ("workload", "estimates", "time_scale", "data_scale", "context", "task_memory_gb")
-"""Options that make a comparison what it is, together with those of nodes and costs."""
+"""The options that all runs of a comparison must share, together with those of nodes and costs."""
 WORLD = ("cores", "memory_gb", "profile", "network", "settings")
 
 
 class World:
-    """How `daws sim` with the same options would make graph and cluster; travels to other processes as its options."""
+    """The options from which each process makes the graph and the cluster, as `daws sim` does."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.options = {name: getattr(arguments, name) for name in (*SAME, *WORLD, "group")}
@@ -63,7 +63,7 @@ class World:
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Everything is checked before anything is done."""
+    """Run the command. All options are checked before anything runs."""
     strategies = split_strategies(arguments.strategies or [STRATEGIES])
     cases = cases_of(strategies, read_sizes(arguments.sizes), arguments.seeds)
     jobs = len(os.sched_getaffinity(0)) if arguments.jobs is None else arguments.jobs
@@ -140,7 +140,7 @@ def compare_line(done: int, total: int, left_s: float | None) -> str:
 
 
 def tell(arguments: argparse.Namespace, title: str, runs: Sequence[CaseResult], path: Path) -> None:
-    """Tables or JSON, and the files that were asked for."""
+    """Print tables or JSON, and write the files that the options name."""
     cells = cells_of(runs)
     if arguments.json:
         print(as_json({"workload": title, "cells": cells, "runs": runs}))
@@ -166,7 +166,9 @@ def tell(arguments: argparse.Namespace, title: str, runs: Sequence[CaseResult], 
 
 
 def comparison_table(cells: Sequence[Cell]) -> str:
-    """Makespans with their spread, shares of the bound, and what was held at once; sizes down, strategies across."""
+    """A table of makespans with their spread, shares of the bound, and data held at once: a row per size, a column per
+    strategy.
+    """
     strategies = list(dict.fromkeys(cell.strategy for cell in cells))
     by_place = {(cell.nodes, cell.strategy): cell for cell in cells}
     sizes = list(dict.fromkeys(cell.nodes for cell in cells))
@@ -201,7 +203,7 @@ def comparison_table(cells: Sequence[Cell]) -> str:
 
 
 def facts_of(arguments: argparse.Namespace) -> list[tuple[str, str]]:
-    """The options that were asked for."""
+    """The options of the comparison, as names and values for its page."""
     return [
         ("workload", arguments.workload),
         ("strategies", "; ".join(split_strategies(arguments.strategies or [STRATEGIES]))),

@@ -1,4 +1,4 @@
-"""`daws drain`: have a node leave in good order."""
+"""`daws drain`: tell a node to leave in good order."""
 
 import argparse
 
@@ -6,8 +6,8 @@ from daws.cli.importing import importing
 from daws.cli.options import LEAVE_S, Once, Parser, add_cluster_folder, check_seconds, folder_of, number, whole
 
 ABOUT = """\
-Have a node leave in good order: it gives away what waits, finishes what runs, and goes. The
-command returns as soon as the node has been told."""
+Tell a node to leave in good order: it gives its waiting tasks to other nodes, finishes the
+running ones, hands over its data, and ends. The command does not wait for that."""
 
 EXAMPLES = """\
 examples:
@@ -17,7 +17,7 @@ examples:
 
 def add_arguments(parser: Parser) -> None:
     add_cluster_folder(parser)
-    parser.add_argument("node", metavar="NODE", type=whole, help="its number, as 'daws nodes' lists it")
+    parser.add_argument("node", metavar="NODE", type=whole, help="number of the node, as 'daws nodes' lists it")
     parser.add_argument(
         "--within",
         metavar="S",

@@ -1,4 +1,4 @@
-"""Imports that take time, made so that Ctrl-C ends them in one line."""
+"""Imports that take time, with a handler so that Ctrl-C ends them in one line."""
 
 import os
 import signal
@@ -12,9 +12,9 @@ from daws.cli.messages import EXIT_INTERRUPTED, complain
 def importing() -> Iterator[None]:
     """Let an interrupt end the process at once.
 
-    An interrupt that is raised inside an import may be printed and forgotten, or come out as another error. A command
-    imports before it does anything, so nothing has to be undone. A handler of somebody else stays, and a job in the
-    background goes on ignoring interrupts.
+    Python may print and drop an interrupt that is raised inside an import, or turn it into another error. A command
+    imports before it does anything, so nothing has to be undone. A signal handler of the calling program stays. A job
+    in the background goes on ignoring interrupts.
     """
 
     def leave(*_: object) -> None:

@@ -8,7 +8,7 @@ from daws.workflows.submission import GraphSubmission
 
 
 class LiveProgress(Progress):
-    """Call `tick` now and then."""
+    """A progress bar that is drawn by calls of `tick`."""
 
     def __init__(self, submission: GraphSubmission, quiet: bool) -> None:
         super().__init__(submission.graph.task_count, quiet)
@@ -26,7 +26,7 @@ class LiveProgress(Progress):
 def live_line(
     part: float, done: int, total: int, running: int, moved_bytes: int, passed_s: float, failed: int = 0
 ) -> str:
-    """`part` is the share of the work that is done."""
+    """The text of the bar. `part` is the share of the work that is done."""
     left = f"{clock(passed_s * (1 - part) / part)} left" if part else "…"
     tasks = f"{done:,} of {total:,} tasks{failures(failed)}"
     return f"{bar(part)} {part:4.0%}  {tasks}, {running:,} running  {size(moved_bytes)}  {left}"

@@ -23,7 +23,7 @@ LEVELS = ("debug", "info", "warning", "error")
 
 def add_arguments(parser: Parser) -> None:
     add_cluster_folder(parser)
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with new lines until interrupted")
+    parser.add_argument("-f", "--follow", action="store_true", help="print new lines until interrupted")
     parser.add_argument("--node", metavar="N", action=Once, type=whole, help="only lines of this node")
     parser.add_argument(
         "--level", action=Once, choices=LEVELS, default="debug", help="only lines of this level and above"

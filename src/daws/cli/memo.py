@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from daws.data.memo import MemoFolder
 
 ABOUT = """\
-List the results that tasks with memo= have left in a folder, by function; or remove them. A
-result that is removed is made again when it is needed."""
+List the results that tasks with memo= have kept in a folder, by function; or remove them. A
+result that was removed is computed again when it is needed."""
 
 EXAMPLES = """\
 examples:
@@ -32,7 +32,7 @@ DAMAGED = "(damaged)"
 
 
 class _Found(NamedTuple):
-    """One result."""
+    """A result in the folder."""
 
     path: "Path"
     name: str
@@ -41,11 +41,15 @@ class _Found(NamedTuple):
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("folder", metavar="DIR", help="the folder that daws.Cluster(memo=…) was given")
-    parser.add_argument("--function", metavar="NAME", action=Once, help="only those of one function, as it is listed")
-    parser.add_argument("--unused-days", metavar="N", action=Once, type=number, help="only those not used for N days")
-    parser.add_argument("--check", action="store_true", help="read all of them; exit code 1 if any is damaged")
-    parser.add_argument("--clear", action="store_true", help="remove them")
+    parser.add_argument("folder", metavar="DIR", help="the folder in daws.Cluster(memo=…)")
+    parser.add_argument(
+        "--function", metavar="NAME", action=Once, help="only results of one function, by the name in the list"
+    )
+    parser.add_argument(
+        "--unused-days", metavar="N", action=Once, type=number, help="only results that were not used for N days"
+    )
+    parser.add_argument("--check", action="store_true", help="read all results; the exit code is 1 if one is damaged")
+    parser.add_argument("--clear", action="store_true", help="remove the results")
     add_json(parser)
 
 
@@ -105,7 +109,7 @@ def _read(path: "Path", is_whole: bool) -> _Found:
 
 
 def _by_function(found: list[_Found]) -> list[tuple[str, int, int, float]]:
-    """Name, number of results, bytes and time of the last use of each function."""
+    """The number of results, their bytes and the time of the last use, by function."""
     names: dict[str, list[_Found]] = {}
     for one in found:
         names.setdefault(one.name, []).append(one)

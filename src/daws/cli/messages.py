@@ -1,6 +1,6 @@
-"""Messages and exit codes for when something is wrong, even where streams are full, closed or know only ASCII.
+"""Messages and exit codes for errors. They also work if a stream is full, closed or limited to ASCII.
 
-Imports nothing that takes time, because it has to be there first.
+This module imports nothing that takes time, because it must be there first.
 """
 
 import io
@@ -26,7 +26,7 @@ A script that 'daws run' runs has its own exit code."""
 
 
 def complain(message: str) -> None:
-    """Say it on stderr; where nobody can read it, the exit code has to do."""
+    """Print a message on stderr. If stderr is closed, there is only the exit code."""
     if sys.stderr is None:
         return  # print() would take stdout instead
     try:
@@ -40,19 +40,19 @@ def one_line(error: object) -> str:
 
 
 def shown(text: str) -> str:
-    """A text that was typed, in quotes and not too long."""
+    """The typed text, in quotes and not too long."""
     return repr(text if len(text) <= SHOWN_LENGTH_MAX else text[: SHOWN_LENGTH_MAX - 3] + "...")
 
 
 def allow_all_letters() -> None:
-    """Where a letter cannot be shown there is a question mark instead."""
+    """Print a question mark for each letter that the stream cannot show."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def silence(descriptor: int) -> None:
-    """Let go nowhere what could not be written, as Python tries once more at exit."""
+    """Send the rest of a stream to /dev/null, because Python tries to write it once more at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""`daws node`: be a node of a cluster."""
+"""`daws node`: run a node of a cluster."""
 
 import argparse
 
@@ -17,9 +17,10 @@ from daws.cli.options import (
 from daws.model.errors import UsageError
 
 ABOUT = """\
-Be a node of a cluster: run its tasks on executors of this machine until told to leave. The
-first node on the store's machine starts the store. SIGTERM (or Ctrl-C) has the node leave in
-good order: it gives away what waits, finishes what runs, and goes; another one after 2 seconds ends it at once."""
+Start a node of a cluster: it runs tasks on executors of this machine until it is told to
+leave. The first node on the store's machine starts the store. After Ctrl-C (or SIGTERM) the
+node leaves in good order: it gives its waiting tasks to other nodes, finishes the running
+ones, hands over its data, and ends. A second Ctrl-C, 2 seconds later or more, ends it at once."""
 
 EXAMPLES = """\
 examples:
@@ -65,7 +66,7 @@ def add_arguments(parser: Parser) -> None:
         action=Once,
         type=number,
         default=LEAVE_S,
-        help="seconds to leave in (default: 60)",
+        help="the node ends S seconds after it was told to leave (default: 60)",
     )
 
 

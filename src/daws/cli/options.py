@@ -1,4 +1,4 @@
-"""Options that several commands share, and how texts become numbers. Imports little but argparse."""
+"""The options that several commands share, and the conversion of texts to numbers. Imports little but argparse."""
 
 import argparse
 import os
@@ -25,7 +25,7 @@ ELSEWHERE = {
     **dict.fromkeys(("--workers", "--nworkers", "--num-workers", "--cpus", "--cores", "--slots"), "--executors"),
     **dict.fromkeys(("--folder", "--dir", "--keys", "--config"), "--cluster"),
 }
-"""Names of options of other tools, and the option that means the same here."""
+"""Options of other tools, and the option of daws with the same meaning."""
 
 GROUPS = """\
 nodes that differ:
@@ -36,11 +36,10 @@ nodes that differ:
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that complains in one line, and does not keep to itself that its help could not be written.
+    """An argparse parser that reports errors in one line, also an error while it writes its help.
 
-    `complete` adds the arguments of a command when that command is typed. `elsewhere` has names of commands of other
-    tools, and what does the same here. `shows_settings` adds a table of the keys of
-    `--set` to the help.
+    `complete` adds the arguments of a command when that command is typed. `elsewhere` has commands of other tools and
+    the command of daws with the same meaning. `shows_settings` adds a table of the keys of `--set` to the help.
     """
 
     complete: "Callable[[Parser], None] | None" = None
@@ -67,7 +66,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def _refuse(self, word: str) -> NoReturn:
-        """Say what an argument may have meant that this command does not have."""
+        """Refuse an unknown argument, and name the argument that was probably meant."""
         options = self._option_string_actions
         name = word.partition("=")[0]
         if name.startswith("-"):
@@ -103,7 +102,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Format(argparse.RawDescriptionHelpFormatter):
-    """Descriptions and examples as they are written, options in a column that is wide enough."""
+    """A help format that keeps descriptions and examples as they are written, with a wide column for options."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28)
@@ -111,7 +110,7 @@ class Format(argparse.RawDescriptionHelpFormatter):
 
 
 class Once(argparse.Action):
-    """Store a value; a second one is a mistake that argparse would pass over."""
+    """Store a value, and refuse a second one, which argparse would accept."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
@@ -124,7 +123,7 @@ class Once(argparse.Action):
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """The known name that was meant, perhaps; "" if none is near."""
+    """The known name that was probably meant; empty if none is similar."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(name, list(known), 1, 0.7)), "")
@@ -160,7 +159,7 @@ def add_json(output: "argparse._ActionsContainer") -> None:
 
 
 def add_verbosity(parser: Parser) -> None:
-    """`--verbose` and `--quiet`, unless a command has its own."""
+    """Add `--verbose` and `--quiet`, unless the command has options of its own with these names."""
     known = parser._option_string_actions
     how = parser.add_argument_group("the log of daws itself, on stderr (see also DAWS_LOG)")
     if "--verbose" not in known:
@@ -182,7 +181,7 @@ def set_up_log(arguments: argparse.Namespace, folder: "Path | None" = None, role
 
 
 def reset_log() -> None:
-    """Leave the log as it was: a command may be called by a program."""
+    """Restore the log settings, because a program may call a command as a function."""
     if "daws.logs" in sys.modules:
         sys.modules["daws.logs"].reset()
 
@@ -221,7 +220,7 @@ def add_estimates(what: "argparse._ActionsContainer") -> None:
 
 
 def add_task_options(what: "argparse._ActionsContainer") -> None:
-    """Contexts, memory and scales of the tasks of a workload."""
+    """Add the options for contexts, memory and scales of the tasks of a workload."""
     what.add_argument(
         "--context",
         metavar="[KIND=]CONTEXT",
@@ -247,7 +246,7 @@ def add_scales(what: "argparse._ActionsContainer") -> None:
 
 
 def add_cluster_options(where: "argparse._ActionsContainer") -> None:
-    """Nodes, alike or not, and the costs of their work."""
+    """Add the options for nodes, equal or different, and for the costs of their work."""
     where.add_argument("--nodes", metavar="N", action=Once, type=whole, help=f"number of nodes (default: {NODES})")
     add_node_options(where)
     where.add_argument(
@@ -273,7 +272,7 @@ def add_cost_options(where: "argparse._ActionsContainer") -> None:
         action=Once,
         choices=PROFILES,
         default=PROFILES[0],
-        help="what things cost: as measured, as in the papers' simulator, or as on one live node (default: measured)",
+        help="costs: as measured, as in the papers' simulator, or as on one live node (default: measured)",
     )
     where.add_argument(
         "--network",
@@ -306,7 +305,7 @@ def add_cluster_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def folder_of(arguments: argparse.Namespace) -> "Path":
-    """The folder of the cluster that is meant."""
+    """The folder of the cluster: the option, else the variable DAWS_CLUSTER."""
     from pathlib import Path
 
     from daws.model.errors import UsageError

@@ -16,46 +16,48 @@ COMMANDS = {
     "run": "run a workflow, a workload or a script on this machine",
     "memo": "list the results that are kept for later runs, or remove them",
     "cluster": "make the folder and the keys of a cluster of several machines",
-    "node": "be a node of a cluster",
+    "node": "start a node of a cluster",
     "store": "serve the store of a cluster; nodes on its machine do that by themselves",
     "nodes": "list the nodes of a cluster",
-    "drain": "have a node leave in good order",
+    "drain": "tell a node to leave in good order",
     "submit": "run a command on a cluster, once or many times",
     "wait": "wait until a session has ended, and show what it printed",
     "sessions": "list the sessions of a cluster, or end one",
     "logs": "show the log of a cluster's nodes and store, and follow it",
     "sim": "run a workload on a simulated cluster",
-    "bound": "say how fast a workload could be at best",
+    "bound": "compute the shortest possible time of a workload",
     "compare": "simulate several strategies, sizes and seeds, and put them side by side",
-    "study": "published tables and figures beside what daws does",
+    "study": "compare published tables and figures with those of daws",
     "strategies": "list the strategies, or show one in full",
-    "workloads": "list the workloads and what each can be told",
+    "workloads": "list the kinds of workload with their keys",
 }
 
 ELSEWHERE = {
     **dict.fromkeys(("start", "worker", "up", "serve"), "'daws node' starts a node"),
     **dict.fromkeys(("stop", "shutdown", "kill", "down"), "Ctrl-C ends 'daws node', 'daws drain' a node elsewhere"),
-    **dict.fromkeys(("status", "list", "info", "ls"), "'daws nodes' and 'daws sessions' say what there is"),
+    **dict.fromkeys(("status", "list", "info", "ls"), "'daws nodes' lists nodes, 'daws sessions' lists sessions"),
     **dict.fromkeys(("ps", "jobs", "queue", "cancel"), "'daws sessions' lists sessions, or ends one"),
     **dict.fromkeys(("init", "create"), "'daws cluster init' makes a cluster"),
     "head": "the first 'daws node' starts the store; 'daws store' serves it alone",
     "simulate": "'daws sim' simulates",
+    "help": "'daws --help' lists all commands, 'daws COMMAND --help' describes one",
+    "version": "'daws --version' prints the version",
 }
-"""Names of commands of other tools, and which command does that here."""
+"""Commands of other tools, and the command of daws with the same meaning."""
 
 _ABOUT = """\
 Run many Python functions and programs that need each other's results, on this machine or on
-many; or simulate what they would do. Most work is done from Python ('import daws')."""
+many; or simulate how they would run. Most work is done from Python ('import daws')."""
 
 _EXAMPLES = f"""\
 examples:
   daws run script.py                    a Python script that uses daws.Cluster()
   daws run ./montage.xml                a recorded workflow, live on all cores of this machine
   daws cluster init ./lab               the folder and the keys of a cluster, then on each machine:
-  daws node --cluster ./lab             be a node of it; 'daws.connect("./lab")' uses it
+  daws node --cluster ./lab             start a node; programs use 'daws.connect("./lab")'
   daws sim fan-out:per-core=200 --nodes 64 --strategy flds
                                         simulate a workload on nodes that you do not have
-  daws bound fan-in --nodes 100         how fast it could be at best
+  daws bound fan-in --nodes 100         the shortest possible time
 
 {EXIT_CODES}
 

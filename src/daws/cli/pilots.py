@@ -1,4 +1,4 @@
-"""`daws sim --pilots`: the same, on nodes that come from batch queues."""
+"""`daws sim --pilots`: a simulation on nodes that come from batch queues."""
 
 import argparse
 
@@ -21,7 +21,7 @@ HOUR_S = 3600.0
 
 
 def run_on_pilots(arguments: argparse.Namespace) -> int:
-    """Everything is checked before anything is done."""
+    """Run the simulation. All options are checked before anything runs."""
     for option in ("nodes", "cores", "memory_gb", "group", "plot", "export"):
         if getattr(arguments, option):
             raise UsageError(f"--pilots goes without --{option.replace('_', '-')}")
@@ -52,12 +52,12 @@ def run_on_pilots(arguments: argparse.Namespace) -> int:
 
 
 def one_node_each(queues: tuple[Queue, ...]) -> SimulatedCluster:
-    """The cluster that a workload may know before anybody has asked for pilots: it says how large nodes are."""
+    """A cluster with one node of each size. A workload is built for it, because no pilots have been requested yet."""
     return joined([NodeGroup(1, (ExecutorClass(queue.cores),)) for queue in queues])
 
 
 def pilot_table(report: PilotReport, result: Result) -> str:
-    """Times as AIMES takes them apart, and what the pilots were good for."""
+    """A table of times, divided as AIMES divides them, and of the use of the pilots."""
     waits = [
         (f"waits at {name}", f"{seconds(min(some))} to {seconds(max(some))}", f"of {len(some)} that became active")
         for name, some in report.waits_s.items()

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from daws.workflows.submission import GraphSubmission
 
 ABOUT = """\
-Run something for real, on worker processes of this machine. A recorded workflow or a
-workload runs as emulated tasks, which read and write real bytes and take their recorded
-time; with --execute its own commands run, those that are not up to date. A Python script runs
-as it is: --nodes, --workers and --strategy are the defaults of its clusters, and --export,
---plot and --trace tell how its tasks ran."""
+Run a workflow, a workload or a Python script on worker processes of this machine. Tasks of a
+recorded workflow or a workload are emulated: they read and write real bytes and take their
+recorded time. With --execute the workflow's own commands run, unless they are up to date. For
+a script, --nodes, --workers and --strategy are the defaults of its clusters, and --export,
+--plot and --trace record how its tasks ran."""
 
 EXAMPLES = """\
 examples:
@@ -41,7 +41,9 @@ def add_arguments(parser: Parser) -> None:
     add_strategy(what)
     add_scales(what)
     what.add_argument("--spin", action="store_true", help="tasks compute all the time instead of sleeping")
-    what.add_argument("--ignore-needs", action="store_true", help="each task runs on one worker, whatever it asks for")
+    what.add_argument(
+        "--ignore-needs", action="store_true", help="each task runs on one worker, even if it asks for more"
+    )
     add_seed(what)
     _add_execute(parser.add_argument_group("commands of a workflow file (with --execute)"))
     where = parser.add_argument_group("where to run it")
@@ -50,7 +52,7 @@ def add_arguments(parser: Parser) -> None:
     )
     where.add_argument("--nodes", metavar="N", action=Once, type=whole, help="nodes, each a process (default: 1)")
     output = parser.add_argument_group("what to show")
-    output.add_argument("--json", metavar="FILE", action=Once, help="write how it went as JSON; - is stdout")
+    output.add_argument("--json", metavar="FILE", action=Once, help="write the numbers of the run as JSON; - is stdout")
     output.add_argument("--trace", metavar="FILE", action=Once, help="write when and where each task ran, for Perfetto")
     output.add_argument("--plot", metavar="FILE", action=Once, help="draw busy workers over time (.png, .svg or .pdf)")
     output.add_argument("--export", metavar="FILE", action=Once, help="write the run as WfFormat 1.5 (.json, .json.gz)")
@@ -69,7 +71,10 @@ def _add_execute(execute: "argparse._ArgumentGroup") -> None:
         help="where commands find and leave their files (default: .)",
     )
     execute.add_argument(
-        "-k", "--keep-going", action="store_true", help="after a failure go on with all that does not need it"
+        "-k",
+        "--keep-going",
+        action="store_true",
+        help="after a failure run all commands that do not need the failed one",
     )
     execute.add_argument(
         "--timeout", metavar="S", action=Once, type=number, help="kill a command that takes longer than S seconds"
@@ -77,15 +82,15 @@ def _add_execute(execute: "argparse._ArgumentGroup") -> None:
     execute.add_argument(
         "--retries", metavar="N", action=Once, type=whole, default=0, help="try a command that fails again, N times"
     )
-    execute.add_argument("-n", "--dry-run", action="store_true", help="only say what would run, and why")
+    execute.add_argument("-n", "--dry-run", action="store_true", help="only list the commands that would run, and why")
     execute.add_argument("--rerun", action="store_true", help="run all commands, also those that are up to date")
     execute.add_argument(
-        "--mtime", action="store_true", help="up to date is what is newer than its inputs, as with make"
+        "--mtime", action="store_true", help="an output that is newer than its inputs is up to date, as with make"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Everything is checked before anything is done."""
+    """Run the command. All options are checked before anything runs."""
     with importing():
         from daws.cli.script import run_script
         from daws.cli.workflow_run import cluster_size, run_source

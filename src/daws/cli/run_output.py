@@ -1,4 +1,4 @@
-"""How a live run is shown: as a table, as JSON, as a picture."""
+"""The output of a live run: a table, JSON, a picture."""
 
 import argparse
 from pathlib import Path
@@ -16,7 +16,7 @@ STDOUT = "-"
 
 
 def live_table(arguments: argparse.Namespace, summary: Summary, notes: tuple[str, ...]) -> str:
-    """A table of the tasks that ran, and in groups of related numbers how it went."""
+    """A table of the tasks that ran, and of the numbers of the run in groups."""
     tasks = max(1, summary.tasks)
     rows = [
         ("run", "makespan", seconds(summary.makespan_s), "from the first submission to the last end"),
@@ -76,7 +76,7 @@ def write_json(target: str, document: object) -> None:
 
 
 def draw_live(summary: Summary, start_ns: Int64s, end_ns: Int64s, cores: Int16s, path: Path, title: str) -> None:
-    """Busy workers over time; a task of several cores keeps as many workers busy."""
+    """Draw busy workers over time. A task of several cores counts as that many workers."""
     ran = end_ns >= 0
     starts, ends = (np.repeat(column[ran], cores[ran]).tolist() for column in (start_ns, end_ns))
     workers = summary.cores_total

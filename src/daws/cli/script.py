@@ -1,4 +1,4 @@
-"""`daws run script.py`: a Python file as `__main__`, with what was asked as the defaults of `daws.Cluster()`."""
+"""`daws run script.py`: a Python file as `__main__`, with the options as defaults of `daws.Cluster()`."""
 
 import argparse
 import os
@@ -32,7 +32,7 @@ OF_WORKFLOWS = (
 
 
 def run_script(arguments: argparse.Namespace) -> int:
-    """Its exit code. Errors of the script are shown as Python would, without our own lines."""
+    """Run a script and return its exit code. Errors of the script are shown as Python would, without lines of daws."""
     for option in OF_WORKFLOWS:
         if option in getattr(arguments, "given", ()) or getattr(arguments, option) is True:
             raise UsageError(f"--{option.replace('_', '-')} goes with workflows, not with a script")
@@ -77,7 +77,7 @@ def run_script(arguments: argparse.Namespace) -> int:
 
 
 def misplaced(given: list[str]) -> list[tuple[str, str]]:
-    """Options for files that stand behind the script, and that the script has not taken for its own: no such file."""
+    """Options of `daws run` that stand behind the script, and that the script did not use: their files do not exist."""
     found = []
     for one, after in zip_longest(given, given[1:], fillvalue=""):
         option, _, value = one.partition("=")

@@ -16,7 +16,9 @@ examples:
 
 def add_arguments(parser: Parser) -> None:
     add_cluster_folder(parser)
-    parser.add_argument("--end", metavar="NAME", action=Once, help="cancel what has not ended, and forget the rest")
+    parser.add_argument(
+        "--end", metavar="NAME", action=Once, help="end a session: cancel its tasks, and delete its results"
+    )
     add_json(parser)
 
 

@@ -18,8 +18,8 @@ from daws.cli.options import (
 )
 
 ABOUT = """\
-Run a workload on a simulated cluster and say how it went: the very scheduling code of a
-real node, driven by an event heap with models of executors, network and store."""
+Run a workload on a simulated cluster, and print its makespan, efficiency and traffic. The
+scheduling code is that of real nodes; executors, network and store are models."""
 
 EXAMPLES = f"""\
 examples:
@@ -54,7 +54,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="RESOURCE",
         action="append",
         default=[],
-        help="instead of nodes, a resource with a batch queue that pilots may be asked of; may be repeated (see below)",
+        help="instead of nodes: a resource with a batch queue, where pilots are requested; may be repeated (see below)",
     )
     output = parser.add_argument_group("what to show")
     add_json(output)
@@ -67,7 +67,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Everything is checked before anything is done."""
+    """Run the command. All options are checked before anything runs."""
     with importing():
         from pathlib import Path
 

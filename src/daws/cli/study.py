@@ -1,4 +1,4 @@
-"""`daws study`: what was published, beside what daws does."""
+"""`daws study`: published results beside those of daws."""
 
 import argparse
 import importlib
@@ -15,12 +15,12 @@ from daws.cli.options import Once, Parser, add_jobs, add_json
 from daws.model.errors import UnavailableError, UsageError
 
 ABOUT = """\
-Run studies: what a paper published, beside what daws does. Each prints tables and says which
-claims hold, and leaves a page, a plot and a CSV. Without a name: the list of all studies."""
+Run studies, which compare published results with those of daws. Each prints tables, says which
+claims hold, and writes a page, a plot and a CSV. Without a name, list all studies."""
 
 EXAMPLES = """\
 examples:
-  daws study                            what there is
+  daws study                            list all studies
   daws study table4 --quick --out here  a small version, to see that it works
   daws study --all                      everything; less than an hour on two cores"""
 
@@ -35,7 +35,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--quick", action="store_true", help="small versions, only to show that they work")
     parser.add_argument("--files", metavar="DIR", action=Once, help="folder with the classic workflow files to use")
     parser.add_argument(
-        "--out", metavar="DIR", action=Once, help="where everything goes (default: docs/studies, or out/studies)"
+        "--out", metavar="DIR", action=Once, help="folder for all files (default: docs/studies, or out/studies)"
     )
     add_jobs(parser)
     add_json(parser)
@@ -59,7 +59,7 @@ def is_checkout() -> bool:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Everything is checked before anything is run."""
+    """Run the command. All options are checked before anything runs."""
     with importing():
         from daws.cli.table import as_json, grid
 
@@ -134,7 +134,10 @@ def choose(studies: dict[str, Any], arguments: argparse.Namespace) -> list[Any]:
 
 
 def folder_of(arguments: argparse.Namespace) -> Path:
-    """Where everything goes: the docs of a checkout, except what is quick or has files that others do not have."""
+    """The folder for the files of a study.
+
+    It is the docs of a checkout, except for a quick run, and for a run with files that other users do not have.
+    """
     if arguments.out is not None:
         return Path(arguments.out)
     if is_checkout() and not arguments.quick and arguments.files is None:

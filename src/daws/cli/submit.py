@@ -12,8 +12,8 @@ from daws.model.errors import DawsError, UsageError
 
 ABOUT = """\
 Run a command on a cluster, and return as soon as the cluster has it. With --array it runs once
-for each number, which it finds in DAWS_ARRAY, and where the command says {}. Prints the name
-of the session, for 'daws wait'."""
+for each number. The number is in the variable DAWS_ARRAY, and replaces {} in the command.
+Prints the name of the session, for 'daws wait'."""
 
 EXAMPLES = """\
 examples:
@@ -28,12 +28,23 @@ _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 def add_arguments(parser: Parser) -> None:
     add_cluster_folder(parser)
-    parser.add_argument("--array", metavar="FIRST-LAST", action=Once, help="once for each of these numbers")
-    parser.add_argument("--session", metavar="NAME", action=Once, default="", help="its name (default: one is made)")
-    parser.add_argument("--cores", metavar="N", action=Once, type=whole, default=1, help="of each run (default: 1)")
+    parser.add_argument(
+        "--array", metavar="FIRST-LAST", action=Once, help="run the command once for each of these numbers"
+    )
+    parser.add_argument(
+        "--session", metavar="NAME", action=Once, default="", help="name of the session (default: a new name)"
+    )
+    parser.add_argument(
+        "--cores", metavar="N", action=Once, type=whole, default=1, help="cores of each run (default: 1)"
+    )
     parser.add_argument("--context", metavar="C", action=Once, help="what an executor has to offer")
     parser.add_argument(
-        "--retries", metavar="N", action=Once, type=whole, default=0, help="after a failure (default: 0)"
+        "--retries",
+        metavar="N",
+        action=Once,
+        type=whole,
+        default=0,
+        help="number of new tries after a failure (default: 0)",
     )
     parser.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER, help="after '--'")
 

@@ -1,4 +1,4 @@
-"""Numbers, tables and JSON as commands print them; see `daws.predict.tables`."""
+"""Numbers, tables and JSON in the form that commands print; see `daws.predict.tables`."""
 
 import json
 
@@ -10,5 +10,7 @@ __all__ = ["as_json", "count", "grid", "seconds", "share", "significant", "size"
 
 
 def as_json(document: object) -> str:
-    """One JSON document in ASCII, which every terminal can show. Infinity and NaN become null, as JSON has neither."""
+    """One JSON document in ASCII, which every terminal can show. Infinity and NaN become null, because JSON has
+    neither.
+    """
     return json.dumps(msgspec.json.decode(msgspec.json.encode(document)))

@@ -1,4 +1,4 @@
-"""Files that a command will write, against each other and against the one that it reads."""
+"""A check of the files that a command will write, against each other and against the file that it reads."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ WORKLOAD = "the workload"
 
 
 def check_apart(workload: str, targets: Mapping[str, str | os.PathLike[str] | None]) -> None:
-    """Refuse to write over the workload, or two things into one file. Devices and pipes take whatever comes."""
+    """Refuse to overwrite the workload, or to write two things into one file. Devices and pipes may be given twice."""
     taken = {os.path.realpath(workload): WORKLOAD} if Path(workload).is_file() else {}
     for option, target in targets.items():
         if target is None:
@@ -24,7 +24,7 @@ def check_apart(workload: str, targets: Mapping[str, str | os.PathLike[str] | No
 
 
 def check_writable(option: str, target: str | None, others: str = "") -> None:
-    """Refuse a file that could not be written at the end. `others` says what else may be given."""
+    """Refuse a file that cannot be written. `others` names other values that the option takes."""
     if target is None:
         return
     path = Path(target)

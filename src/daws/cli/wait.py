@@ -22,7 +22,9 @@ examples:
 
 def add_arguments(parser: Parser) -> None:
     add_cluster_folder(parser)
-    parser.add_argument("session", metavar="NAME", help="as 'daws submit' printed it, or 'daws sessions' lists it")
+    parser.add_argument(
+        "session", metavar="NAME", help="name of the session, as 'daws submit' or 'daws sessions' prints it"
+    )
     parser.add_argument(
         "--keep", action="store_true", help="do not end the session, so that it can be waited for again"
     )

@@ -58,7 +58,7 @@ def run_source(arguments: argparse.Namespace, nodes: int, workers: int, lacks: s
 
 
 def cluster_size(arguments: argparse.Namespace) -> tuple[int, int]:
-    """Nodes, and workers of each."""
+    """The number of nodes, and the number of workers of each."""
     nodes: int = default_nodes() if arguments.nodes is None else arguments.nodes
     if not 1 <= nodes <= NODES_MAX:
         raise UsageError(f"--nodes {nodes}: give a number from 1 to {NODES_MAX}")
@@ -69,7 +69,7 @@ def cluster_size(arguments: argparse.Namespace) -> tuple[int, int]:
 
 
 def check_execute(arguments: argparse.Namespace) -> None:
-    """Refuse options of commands where none are run, and those that contradict each other."""
+    """Refuse options of commands without `--execute`, and options that contradict each other."""
     for option in ("keep_going", "dry_run", "rerun", "mtime", "timeout", "retries"):
         if getattr(arguments, option) and not arguments.execute:
             raise UsageError(f"--{option.replace('_', '-')} goes with --execute")
@@ -82,7 +82,7 @@ def mode_of(arguments: argparse.Namespace) -> Mode:
 
 
 def check_targets(arguments: argparse.Namespace) -> None:
-    """Refuse what could not be written at the end."""
+    """Refuse files that cannot be written at the end."""
     check_seed(arguments.seed)
     check_files(arguments.trace, arguments.export, arguments.plot)
     if arguments.json != STDOUT:
@@ -112,7 +112,7 @@ def graph_for(source: Workload | Workflow, nodes: int, workers: int, arguments: 
 
 
 def run_workflow(arguments: argparse.Namespace, workflow: Workflow, cluster: Cluster, notes: tuple[str, ...]) -> int:
-    """Carry it out, then tell about it. The cluster is closed in any case."""
+    """Run a workflow, then print its result. The cluster is closed in any case."""
     try:
         if arguments.execute:
             submission: GraphSubmission = CommandRun(
@@ -142,7 +142,7 @@ def run_workflow(arguments: argparse.Namespace, workflow: Workflow, cluster: Clu
 
 
 def tell_failures(workflow: Workflow, submission: GraphSubmission) -> None:
-    """Print the tasks that failed and how, and what became of the others."""
+    """Print the tasks that failed and their errors, and count the others."""
     assert submission.failed is not None
     causes = submission.causes if isinstance(submission, CommandRun) else []
     for task in causes[:FAILURES_SHOWN] or [submission.failed[0]]:
@@ -180,7 +180,7 @@ def tell_plan(arguments: argparse.Namespace, workflow: Workflow) -> int:
 def tell(
     arguments: argparse.Namespace, workflow: Workflow, submission: GraphSubmission, notes: tuple[str, ...]
 ) -> None:
-    """The table, and the files that were asked for."""
+    """Print the table, and write the files that the options name."""
     graph, cluster = submission.result(), submission.cluster
     workflow = replace(workflow, graph=graph)
     start_ns, end_ns, node = submission.columns()
@@ -222,7 +222,7 @@ def tell(
 
 
 def name_of(workflow: Workflow, submission: GraphSubmission, number: int) -> tuple[str, str]:
-    """Kind and id of a task that the cluster knows by its number; what was made for the workflow has no id."""
+    """The kind and id of a task of the cluster, by its number. Tasks that daws added to the workflow have no id."""
     task = submission.task_of.get(number)
     if task is None:
         return OUTSIDE, str(number)

@@ -1,8 +1,8 @@
 """DAX, the XML of Pegasus, versions 2.1 to 3.6.
 
 Jobs (also `dag` and `dax` nodes) become tasks, `uses` become inputs and outputs, `child`/`parent` become edges.
-Catalogs matter only where they give sizes or programs. The parser is expat, driven piece by piece, so that a file is
-never in memory as a whole; entities may not be declared, which is what keeps small files small.
+Catalogs matter only if they give sizes or programs. expat parses a file piece by piece, so that it is never in memory
+as a whole. Declarations of entities are refused, because they could make a small file very large.
 """
 
 import re

@@ -32,7 +32,7 @@ CYCLE_SHOWN_MAX = 5
 
 Bools = npt.NDArray[np.bool_]
 ErrorAt = Callable[[int, str], WorkflowError]
-"""A function that makes an error with a place. The reader decides what the number means; -1 is the file as a whole."""
+"""A function that makes an error with a place. Each reader defines the number of a place; -1 is the whole file."""
 
 
 class _Numbers(dict[str, int]):
@@ -89,7 +89,7 @@ class Draft:
         return task
 
     def use(self, name: str, writes: bool, size_bytes: int = UNKNOWN) -> int:
-        """The last task reads or writes a file; answers the number of the use."""
+        """Note that the last task reads or writes a file, and return the number of this use."""
         self.use_task.append(len(self.kind) - 1)
         self.use_file.append(self.files[name])
         self.use_bytes.append(size_bytes)

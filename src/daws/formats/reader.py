@@ -1,7 +1,7 @@
-"""The entrance: recognises a file by its content, and unpacks it on the way.
+"""The reader of workflow files: it recognises a format by the content of a file, and unpacks gzip.
 
-No other module here opens files for reading. The number of bytes that are read is limited, because ten kilobytes of
-gzip can be ten gigabytes of nothing.
+No other module of this package opens files for reading. The number of bytes that are read is limited, because ten
+kilobytes of gzip can become ten gigabytes of zeros.
 """
 
 import gzip

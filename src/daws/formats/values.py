@@ -27,9 +27,10 @@ def shown(text: object) -> str:
 
 
 def number(found: Found, is_whole: bool = False) -> float | None:
-    """A finite number, or None where there is none; ValueError in words for anything else.
+    """A finite number, or None if there is none; ValueError in words for anything else.
 
-    Of what `is_whole`, as bytes are, 1,024 is a thousand and some, not one and a bit.
+    If `is_whole` is set, as for bytes, the text `1,024` is one thousand and twenty-four. Otherwise the comma is a
+    decimal comma.
     """
     if isinstance(found, str):
         found = _spelled(found, is_whole)
@@ -84,7 +85,7 @@ def _spelled(text: str, is_whole: bool) -> float | None:
 
 
 def words(text: str) -> tuple[str, ...]:
-    """A command line taken apart as a shell would; by spaces alone where its quotes do not match."""
+    """The words of a command line, as a shell would split it; split at spaces alone if its quotes do not match."""
     try:
         return tuple(shlex.split(text))
     except ValueError:
@@ -92,7 +93,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def whole(value: float, high: int, what: str) -> int:
-    """Rounded; negative numbers are left to the caller."""
+    """The number, rounded. Negative numbers are left to the caller."""
     if value > high:
         raise ValueError(f"is more than {high} {what}")
     return round(value)
@@ -111,5 +112,5 @@ def size(value: float) -> int:
 
 
 def cores(value: float) -> int:
-    """A part of a core is a core."""
+    """The number of cores, rounded up: a part of a core counts as a core."""
     return max(1, whole(math.ceil(value), CORES_MAX, "cores"))

@@ -53,8 +53,10 @@ class NodeInfo(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Members(Struct, frozen=True, dict=True, omit_defaults=True):
-    """One version of the list of live nodes; immutable, so all who have seen a version share one object. `strategy` is
-    the one that all of them use, spelled out; empty as long as nobody has chosen one."""
+    """One version of the list of live nodes. It never changes, so all nodes that know a version share one object.
+
+    `strategy` is the strategy that all of them use, as text; it is empty until one is chosen.
+    """
 
     version: int
     infos: tuple[NodeInfo, ...]

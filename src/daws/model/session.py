@@ -1,4 +1,4 @@
-"""Sessions as all parts of daws know them: their numbers, and what is kept of one."""
+"""Sessions in the form that all parts of daws share: their numbers, and the records of a session."""
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ SESSION_BITS = 34
 """The tasks of a session are numbered from `session << SESSION_BITS` on."""
 NO_SESSION = -1
 SWEEPER = b"sweeper"
-"""The end of the nonces of sweepers, which have a session for a while and are no clients."""
+"""The end of the nonces of sweepers. A sweeper has a session for a short time and is no client."""
 
 
 def session_of(task: int) -> int:
@@ -17,18 +17,23 @@ def session_of(task: int) -> int:
 
 
 FIRST_BROUGHT_ID = 1 << 61
-"""Functions that runs bring in are numbered from here on, above all tasks that runs create. Their numbers have the
-session of the run in the place where those of clients have it."""
+"""The first number of functions that running tasks send to the store, above all tasks that they create.
+
+These numbers have the session of the run at the place where the numbers of clients have it.
+"""
 
 
 def brought_id(session: int, digest: bytes) -> int:
-    """The number of a function that a run of this session has brought in. The same bytes always have the same one."""
+    """The number of a function that a run of this session has sent. The same bytes always have the same number."""
     return FIRST_BROUGHT_ID | session << SESSION_BITS | int.from_bytes(digest, "little") & ((1 << SESSION_BITS) - 1)
 
 
 def owner_of(task: int, kind: int) -> int:
-    """The session that a task belongs to, whoever has created it. The number of a task that a run has created says
-    nothing of the session. The number of its function does, whether a client or a run has brought the function in."""
+    """The session of a task, whether a client or a run has created it.
+
+    The number of a task that a run has created does not name the session. The number of its function does, whether a
+    client or a run has sent the function.
+    """
     number = task if task < FIRST_SPAWNED_ID or kind == FROM_OUTSIDE else kind
     return session_of(number & (FIRST_SPAWNED_ID - 1)) if number >= 0 else NO_SESSION
 
@@ -47,8 +52,11 @@ class SessionEntry(Struct, frozen=True, array_like=True, gc=False):
 
 
 class HeldTask(Struct, frozen=True, array_like=True, gc=False):
-    """A task that a session has in the store. `held` by its client; `listed`, unless it is a function, or only there to
-    read something: then its client need not hear of it when it goes on with the session."""
+    """A task that a session has in the store.
+
+    `held` says whether its client holds the result. `listed` says whether a client that goes on with the session is
+    told about the task. Functions are not listed, nor are tasks that exist only to read something.
+    """
 
     task: int
     outputs: int

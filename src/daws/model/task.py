@@ -15,11 +15,11 @@ old one (owner, place, lease) can never be mistaken for facts about the new one.
 
 NODE_INDEX_MASK = (1 << 32) - 1
 CLIENT: NodeId = -1
-"""The address of the client; it serves objects that were put in from outside when no node has them."""
+"""The address of the client. It serves objects that a client has put in, when no node has them."""
 NOBODY: NodeId = -1
-"""No node: the owner of a task that belongs to nobody yet, the home of a task that has none."""
+"""No node: the owner of a task without an owner, the home of a task without a home."""
 NO_TASK = -1
-"""No task: the producer of an object that came from outside, the parent of a cancel that no parent has caused."""
+"""No task: the producer of an object that came from outside, the parent of a cancel without a parent."""
 
 INLINE_BYTES = 4096
 """Objects up to this size travel inside records and are never fetched."""

@@ -130,12 +130,12 @@ class View(Protocol):
         ...
 
     def load_of(self, node: NodeId) -> int:
-        """How many tasks wait or run at a node as far as this one has heard, -1 if it has not heard of it lately. News
+        """The number of tasks that wait or run at a node by its last report, -1 if there is no recent one. News
         are gathered only if `PlaceTraits.weighs_loads` is set."""
         ...
 
     def heard_of(self, most: int) -> list[NodeId]:
-        """Up to so many other members whose loads are known, the latest news first."""
+        """Up to this many other members whose loads are known, the latest report first."""
         ...
 
     def quantile_ns(self, spec: TaskSpec, share: float, least: int) -> int:
@@ -343,7 +343,7 @@ class Balance(Protocol):
     def asks_load(self) -> bool: ...
     @property
     def follows_rumours(self) -> bool:
-        """When none of those asked has work, turn to a node that one of them has heard of."""
+        """If none of the nodes asked has work, ask a node that one of them has named."""
         ...
 
     @property

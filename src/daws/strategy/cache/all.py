@@ -9,8 +9,8 @@ class CacheAll(ParameterizedAnswer, frozen=True):
     made.)
 
     MATRIX (2015): without caching, all-pairs stays below half of its best. Helps when objects are read more than once.
-    Hurts only memory: the node's own limit is the only one. Beyond it the oldest copies are evicted first, whatever
-    they are worth, unless a task here is about to read them.
+    Hurts only memory: the node's own limit is the only one. Beyond it the oldest copies are evicted first, even
+    useful ones, unless a task here is about to read them.
     """
 
     def keeps(self, view: View, size_bytes: int) -> bool:

@@ -1,4 +1,4 @@
-"""Priorities in all orders: the higher one always goes first, whatever else an order compares."""
+"""Priorities in all orders: the task with the higher one always goes first."""
 
 STEP = 2.0**60
 """The weight of one step of priority: more than any number of bytes or nanoseconds of a task.

@@ -21,7 +21,7 @@ class PlaceDaws(ParameterizedAnswer, frozen=True):
     MATRIX, Algorithm 1 (journal 2015): a task is shared if moving all its inputs takes at most `t` times its estimated
     run time, or else if moving the largest one does. Otherwise it is dedicated to a node that has the largest. `t=inf`
     is MLB. `t=0` is MDL: every task that reads data stays with it. `form=rate` is the older form (BigData 2014): bytes
-    per second of estimated run time against `rate-gbps`, whatever the network; only 0 and inf count as values of `t`
+    per second of estimated run time against `rate-gbps`, for any network; only 0 and inf count as values of `t`
     then.
 
     Both papers have `t=0.5`, with which tasks of 50 ms may move 12 MB at 4 Gbit/s: on most workloads that is MLB. With

@@ -11,7 +11,7 @@ from daws.strategy.place.able import may_run
 
 
 class PlaceEarliest(ParameterizedAnswer, frozen=True):
-    """The task goes where it would end first: here, at the nodes that have its data, or at the nodes heard of last.
+    """The task goes where it would end first: here, at the nodes that have its data, or at nodes that reported last.
 
     This is the rule of HEFT and ADAGE, applied when a task is ready instead of before the run. A node's queue is the
     load that was last reported (if unknown: as long as here). Each task in it counts with the mean length here, on all

@@ -8,7 +8,7 @@ from daws.strategy.decisions import SHARED, Reasons, Rng, View
 
 
 class PlaceKeep(ParameterizedAnswer, frozen=True):
-    """Every task is shared where it became ready, whatever it reads.
+    """Every task is shared where it became ready, even if its inputs are elsewhere.
 
     Constellation (2011): an activity stays in its executor's queue until another executor steals it. Helps when tasks
     read little. Hurts when thieves have to fetch much.

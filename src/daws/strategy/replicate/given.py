@@ -18,7 +18,7 @@ class ReplicateGiven(ParameterizedAnswer, frozen=True):
     the others to stop. This message can get lost. The validator therefore asks the store every `validate-s` seconds
     (section III-E, with the paper's interval) which of the copied tasks have ended, and drops their copies.
 
-    Helps when nodes are slow or die. Hurts throughput: if both run to the end, one ran in vain.
+    Helps when nodes are slow or die. Hurts throughput: if both run to the end, the result of one is not used.
     """
 
     copies_max: Annotated[int, Meta(ge=0, le=100, description="copies that may run beside the original")] = field(

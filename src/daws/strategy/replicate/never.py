@@ -10,7 +10,7 @@ from daws.strategy.decisions import Reasons, View
 class ReplicateNever(ParameterizedAnswer, frozen=True):
     """A task that is given away is moved; nothing runs twice unless a node dies.
 
-    MATRIX and Constellation. Helps throughput: no work is done in vain. Hurts when some nodes are much slower than
+    MATRIX and Constellation. Helps throughput: every result is used. Hurts when some nodes are much slower than
     others.
     """
 
