@@ -12,12 +12,15 @@ The lint reads text, not grammar, so its rules are simple. A sentence that passe
   "which" or "who", the subject is somewhere before the verb, and the lint cannot tell where. A sentence that begins
   with a conjunction (`CONJUNCTIONS`: "If", "When", …) has a first subject at once, so up to `CLAUSE_WORDS` words may
   come before its comma.
+- **pronoun**: the first sentence names its noun. It does not begin with "Its" or "Their".
 - **length**: no sentence has more than `SENTENCE_WORDS` words.
+- **dialect**: no word of `DIALECT`. Each of them is old, or hides a noun, and has a plain replacement.
 
 A question ("Did the store reject this row?") may begin as it likes. Text between backticks counts as one word.
 Examples, indented blocks, tables and sections with arguments are left out.
 
-`python -m tests.house.plainwords [PACKAGE …]` lists findings, `--count` counts them by package.
+`python -m tests.house.plainwords [PACKAGE …]` lists findings, `--count` counts them by package. A page such as
+`docs/live.md` and a folder such as `studies` may be given as well.
 """
 
 import ast
@@ -47,6 +50,37 @@ CONJUNCTIONS = _words("if when whenever while where wherever once unless until b
 FRAGMENTS = PREPOSITIONS | _words(
     "as that which than and or but also it they them these those such not until since because"
 )
+PRONOUNS = _words("its their")
+DIALECT = {
+    "albeit": "although",
+    "all else": "everything else",
+    "anew": "again",
+    "anybody": "any node, any task: name the noun",
+    "as ever": "as before",
+    "be it": "whether",
+    "be they": "whether",
+    "for good": "for ever",
+    "hear of": "learn of",
+    "heard of": "known",
+    "hears of": "learns of",
+    "in vain": "without a result",
+    "let go of": "release",
+    "lets go of": "releases",
+    "letting go of": "releasing",
+    "lest": "so that … not",
+    "nobody": "no node, no task: name the noun",
+    "somebody": "a node, a task: name the noun",
+    "so many": "this many, or the number",
+    "thereof": "of it",
+    "to no avail": "without a result",
+    "told of": "informed of",
+    "whatever": "every … that, any",
+    "whence": "from where",
+    "whereby": "by which",
+    "whoever": "the node that, the task that: name the noun",
+    "yet to": "not … yet",
+}
+"""Words and phrases that a reader with school English stumbles over, and what to write instead."""
 THIRD_PERSON = _words(
     """answers appends asks begins brings builds calls carries changes checks closes collects comes copies counts
     creates decides decodes does draws drops encodes ends fetches fills finds forgets frees gets gives goes
@@ -56,10 +90,12 @@ THIRD_PERSON = _words(
     writes"""
 )
 VERBS = THIRD_PERSON | _words("are was were have had can may must will would does do did")
+_DIALECT = re.compile(rf"\b({'|'.join(DIALECT)})\b", re.IGNORECASE)
+_CODE = re.compile(r"`+[^`]*`+")
 _NO_STOPS = re.compile(r"`[^`]*`|\b(e\.g|i\.e|vs|etc|cf|al|Fig|Sec|No|pp|ca|approx)\.(?=\s)")
 _HIDDEN = {".": "\x00", "!": "\x01", "?": "\x02"}
 _SHOWN = {ord(hidden): stop for stop, hidden in _HIDDEN.items()}
-_SENTENCE_END = re.compile(r"(?<=[.!?])[)\"'”]*\s+(?=[`\"'“(*\[]*[A-Z0-9`])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[)\"'”*]*\s+(?=[`\"'“(*\[]*(?:[A-Z0-9`]|daws\b))")
 _BULLET = re.compile(r"^\s*([-*•]|\d+\.)\s+")
 _NO_PROSE = re.compile(r"\s*(>>>|\||#|(Args|Arguments|Attributes|Examples?|Parameters|Raises|Returns|Yields):\s*$)")
 
@@ -97,7 +133,7 @@ def sentences(text: str) -> list[str]:
 
 def words_of(sentence: str) -> list[str]:
     """The words of a sentence. Text between backticks is one word; dashes and other lone signs are none."""
-    return [word for word in re.sub(r"`+[^`]*`+", "`code`", sentence).split() if re.search(r"\w", word)]
+    return [word for word in _CODE.sub("`code`", sentence).split() if re.search(r"\w", word)]
 
 
 def broken_rules(sentence: str, is_first: bool = False, kind: str = "value") -> list[str]:
@@ -113,12 +149,16 @@ def broken_rules(sentence: str, is_first: bool = False, kind: str = "value") -> 
         broken.append("opener")
     elif is_first and (first in FRAGMENTS or (first and words[0].islower())):
         broken.append("fragment")
+    elif is_first and first in PRONOUNS:
+        broken.append("pronoun")
     elif is_first and kind in ("function", "class") and first in THIRD_PERSON:
         broken.append("verb")
     elif _is_late(first, words):
         broken.append("subject")
     if len(words) > SENTENCE_WORDS:
         broken.append("length")
+    if _DIALECT.search(_CODE.sub("`code`", sentence)):
+        broken.append("dialect")
     return broken
 
 

@@ -111,26 +111,78 @@ def packages() -> list[str]:
     return sorted({package_of(SOURCE / path) for path in sources()})
 
 
+NEW_RULES = (": dialect: ", ": pronoun: ")
+"""Rules of the lint that came last."""
+
+UNREVISED = {
+    *("_others", "bounds", "client", "compare", "core", "data", "futures", "logs", "net", "runs", "runtime", "sim"),
+    *("store", "workers", "workflows", "wire"),
+}
+"""Packages whose docstrings still break new rules."""
+
+
+def complaints(path: str, tree: ast.Module) -> list[str]:
+    return [f"{path}:{one.line}: {one.name}: {one.rule}: {one.sentence}" for one in findings(tree)]
+
+
+def is_new(complaint: str) -> bool:
+    return any(rule in complaint for rule in NEW_RULES)
+
+
+def of_package(package: str) -> list[str]:
+    """The findings in the docstrings of a package."""
+    paths = [path for path in trees() if package_of(SOURCE / path) == package]
+    return [one for path in paths for one in complaints(path, trees()[path])]
+
+
 @pytest.mark.parametrize("package", packages())
 def test_docstrings_are_in_plain_words(package: str):
-    assert [
-        f"{path}:{one.line}: {one.name}: {one.rule}: {one.sentence}"
-        for path, tree in trees().items()
-        if package_of(SOURCE / path) == package
-        for one in findings(tree)
-    ] == []
+    assert [one for one in of_package(package) if package not in UNREVISED or not is_new(one)] == []
 
 
-PAGES = [page for page in sorted(ROOT.glob("docs/**/*.md")) if "studies" not in page.parts] + [ROOT / "README.md"]
+def test_unrevised_packages_still_are():
+    revised = [package for package in UNREVISED if not any(map(is_new, of_package(package)))]
+    assert revised == [], "take these out of UNREVISED"
+
+
+@pytest.mark.parametrize("folder", ["studies", "examples", "docs", "tests/house", "tests/examples"])
+def test_docstrings_outside_of_the_package_are_in_plain_words(folder: str):
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    assert paths
+    assert [one for path in paths for one in complaints(str(path), ast.parse(path.read_text()))] == []
+
+
+PAGES = [page for page in sorted(ROOT.glob("docs/**/*.md")) if "studies" not in page.parts]
+PAGES += [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 """Pages that people have written; those of the studies are made by programs."""
+
+LONG_SENTENCES = {
+    "docs/bound.md": 1,
+    "docs/internals/live.md": 5,
+    "docs/internals/rules.md": 22,
+    "docs/internals/speed.md": 20,
+    "docs/internals/store-log.md": 5,
+    "docs/internals/valkey.md": 8,
+    "docs/performance.md": 9,
+    "docs/scale.md": 13,
+    "docs/simulate.md": 2,
+    "docs/strategies.md": 2,
+    "docs/workflow-files.md": 1,
+}
+"""Pages with sentences that are too long, and how many there may be."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_no_sentence_of_a_page_begins_with_a_riddle(page: Path):
-    assert [sentence for sentence in sentences(page.read_text()) if "opener" in broken_rules(sentence)] == []
+def test_pages_are_in_plain_words(page: Path):
+    broken = [(rule, sentence) for sentence in sentences(page.read_text()) for rule in broken_rules(sentence)]
+    assert [one for one in broken if one[0] in ("opener", "dialect")] == []
+    long = [sentence for rule, sentence in broken if rule == "length"]
+    assert long == [] or len(long) <= LONG_SENTENCES.get(str(page.relative_to(ROOT)), 0), "\n".join(long)
 
 
 def test_lists_of_exceptions_name_what_exists():
+    assert set(packages()) >= UNREVISED
+    assert set(LONG_SENTENCES) <= {str(page.relative_to(ROOT)) for page in PAGES}
     assert all((SOURCE / path).is_file() for path in (*LONG_FILES, *STORE_READERS))
 
 

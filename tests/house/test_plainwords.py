@@ -35,6 +35,11 @@ BAD = [
     ("among records, what stands for one that does not exist.", "fragment"),
     ("Keeps one link per peer.", "verb"),
     ("Is told what was sent to executors and what they reported.", "verb"),
+    ("Its exit code.", "pronoun"),
+    ("The number is drawn anew.", "dialect"),
+    ("The tasks that nobody\nneeds.", "dialect"),
+    ("The time for so many tasks.", "dialect"),
+    ("The objects that a task lets go of.", "dialect"),
     ("The " + "very " * SENTENCE_WORDS + "long sentence.", "length"),
 ]
 GOOD = [
@@ -45,7 +50,8 @@ GOOD = [
     "Send a batch of rows to the store.",
     "`what` is the name of a field.",
     "Whether the task has ended.",
-    "Somebody waits for this call.",
+    "`nobody` is the name of a user.",
+    "The node anewly called.",
     "Which moved data is kept?",
     "Is the task on this node?",
     "If the server is gone, raise `UnavailableError`.",
@@ -79,10 +85,16 @@ def test_subjects_come_early():
     assert broken_rules(f"If {'the same ' * (CLAUSE_WORDS // 2)}thing happens, the node stops.") == ["subject"]
 
 
+def test_sentences_may_begin_with_the_name_of_the_program_or_end_in_bold():
+    assert sentences("A file is cut off. daws drops it.") == ["A file is cut off.", "daws drops it."]
+    assert sentences("**It is copied.** A task sees it.") == ["**It is copied.", "A task sees it."]
+
+
 def test_openers_count_in_every_sentence():
     source = '"""A module. Whoever imports it pays."""\n\n\ndef door():\n    """Open the door. So it is open."""\n'
     assert [(one.line, one.name, one.rule) for one in findings(ast.parse(source))] == [
         (1, "module", "opener"),
+        (1, "module", "dialect"),
         (5, "door", "opener"),
     ]
 
