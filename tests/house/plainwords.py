@@ -14,7 +14,8 @@ The lint reads text, not grammar, so its rules are simple. A sentence that passe
   come before its comma.
 - **pronoun**: the first sentence names its noun. It does not begin with "Its" or "Their".
 - **length**: no sentence has more than `SENTENCE_WORDS` words.
-- **dialect**: no word of `DIALECT`. Each of them is old, or hides a noun, and has a plain replacement.
+- **dialect**: no word of `DIALECT`. Each of them is old, or hides a noun, and has a plain replacement. This rule holds
+  for `messages` as well.
 
 A question ("Did the store reject this row?") may begin as it likes. Text between backticks counts as one word.
 Examples, indented blocks, tables and sections with arguments are left out.
@@ -126,6 +127,20 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str, str, str]]:
     yield from _docstrings_of(tree, "", "module")
 
 
+def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and text of each string with several words that is no docstring: messages, help texts, parts of them."""
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docs]
+    for node in constants:
+        if isinstance(node.value, str) and " " in node.value:
+            yield node.lineno, node.value
+
+
+def has_dialect(text: str) -> bool:
+    """Whether a text has a word of `DIALECT` outside of backticks."""
+    return _DIALECT.search(_CODE.sub("`code`", text)) is not None
+
+
 def sentences(text: str) -> list[str]:
     """The sentences of a docstring, without code and tables. A bullet or a blank line ends a sentence."""
     return [sentence for paragraph in _paragraphs(text) for sentence in _split(paragraph)]
@@ -157,7 +172,7 @@ def broken_rules(sentence: str, is_first: bool = False, kind: str = "value") -> 
         broken.append("subject")
     if len(words) > SENTENCE_WORDS:
         broken.append("length")
-    if _DIALECT.search(_CODE.sub("`code`", sentence)):
+    if has_dialect(sentence):
         broken.append("dialect")
     return broken
 

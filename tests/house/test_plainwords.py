@@ -10,6 +10,8 @@ from tests.house.plainwords import (
     broken_rules,
     docstrings,
     findings,
+    has_dialect,
+    messages,
     sentences,
     words_of,
 )
@@ -130,6 +132,13 @@ class House:
         ("House.enter", "function", "Enter."),
         ("inner", "function", "Inside."),
     ]
+
+
+def test_messages_are_strings_of_several_words():
+    source = '"""The module."""\nfail(f"{task} waits for {nobody} of them", "b", other="so many tasks")\n'
+    found = [text for _, text in messages(ast.parse(source))]
+    assert sorted(found) == [" of them", " waits for ", "so many tasks"]
+    assert [text for text in found if has_dialect(text)] == ["so many tasks"]
 
 
 def test_sentences_end_at_full_stops_bullets_and_blank_lines():
