@@ -171,15 +171,13 @@ PAGES += [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 """Pages that people have written; those of the studies are made by programs."""
 
 LONG_SENTENCES = {
-    "docs/bound.md": 1,
     "docs/internals/live.md": 5,
     "docs/internals/rules.md": 22,
     "docs/internals/speed.md": 20,
     "docs/internals/store-log.md": 5,
     "docs/internals/valkey.md": 8,
-    "docs/performance.md": 9,
-    "docs/scale.md": 13,
-    "docs/simulate.md": 2,
+    "docs/scale.md": 2,
+    "docs/simulate.md": 1,
     "docs/strategies.md": 2,
     "docs/workflow-files.md": 1,
 }
@@ -191,7 +189,9 @@ def test_pages_are_in_plain_words(page: Path):
     broken = [(rule, sentence) for sentence in sentences(page.read_text()) for rule in broken_rules(sentence)]
     assert [one for one in broken if one[0] in ("opener", "dialect")] == []
     long = [sentence for rule, sentence in broken if rule == "length"]
-    assert long == [] or len(long) <= LONG_SENTENCES.get(str(page.relative_to(ROOT)), 0), "\n".join(long)
+    allowed = LONG_SENTENCES.get(str(page.relative_to(ROOT)), 0)
+    assert long == [] or len(long) <= allowed, "\n".join(long)
+    assert long != [] or allowed == 0, "take this page out of LONG_SENTENCES"
 
 
 def test_lists_of_exceptions_name_what_exists():
