@@ -88,7 +88,9 @@ def init_folder(arguments: argparse.Namespace) -> int:
         store_shards=arguments.store_shards,
         port=arguments.port,
     )
-    print(f"made {arguments.folder} with the keys of cluster {made.name}; copy it to all machines that are to join")
+    print(
+        f"made {arguments.folder} with the keys of cluster {made.name}; copy the folder to all machines of the cluster"
+    )
     return 0
 
 

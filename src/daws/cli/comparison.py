@@ -89,7 +89,7 @@ def compare(arguments: argparse.Namespace) -> int:
             carry_out(world, results, cases, jobs, arguments.quiet)
     except KeyboardInterrupt:
         left = len(cases) - sum(case in results.runs for case in cases)
-        complain(f"interrupted: {left:,} of {len(cases):,} runs are left; the same command goes on ({path})")
+        complain(f"interrupted: {left:,} of {len(cases):,} runs are left; the same command continues ({path})")
         return EXIT_INTERRUPTED
     tell(arguments, title_of(arguments, world.source), [results.runs[case] for case in cases], path)
     return 0

@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--context: threads share one environment; use --kind processes")
     limit_bytes = None if arguments.memory_gb is None else int(arguments.memory_gb * 1e9)
     if limit_bytes is not None and limit_bytes <= 0:
-        raise UsageError(f"--memory-gb {arguments.memory_gb:g}: a node has more than 0")
+        raise UsageError(f"--memory-gb {arguments.memory_gb:g}: give more than 0")
     check_seconds("--leave-within", arguments.leave_within)
     host = "" if arguments.bind is None else _host(arguments.bind)
     reach = Reach(folder_of(arguments), "node")
@@ -117,7 +117,7 @@ def _host(text: str) -> str:
     if host in ("0.0.0.0", "::"):
         raise UsageError(f"--bind {text}: give the address by which other nodes reach this machine")
     if host.count(":") == 1:
-        raise UsageError(f"--bind {text}: leave out the port; node_ports in cluster.toml says which ones nodes may use")
+        raise UsageError(f"--bind {text}: leave out the port; node_ports in cluster.toml are the ports of nodes")
     if not host or host.startswith("/"):
         raise UsageError(f"--bind {text!r}: expected an address of this machine, as in 10.0.0.1")
     return host

@@ -24,7 +24,7 @@ def run_on_pilots(arguments: argparse.Namespace) -> int:
     """Run the simulation. All options are checked before anything runs."""
     for option in ("nodes", "cores", "memory_gb", "group", "plot", "export"):
         if getattr(arguments, option):
-            raise UsageError(f"--pilots goes without --{option.replace('_', '-')}")
+            raise UsageError(f"--pilots cannot be used with --{option.replace('_', '-')}")
     strategy = parse_strategy(arguments.strategy)
     queues = parse_queues(arguments.pilots)
     settings = read_settings_alone(arguments, arguments.seed, arguments.check)

@@ -35,7 +35,7 @@ def run_script(arguments: argparse.Namespace) -> int:
     """Run a script and return its exit code. Errors of the script are shown as Python would, without lines of daws."""
     for option in OF_WORKFLOWS:
         if option in getattr(arguments, "given", ()) or getattr(arguments, option) is True:
-            raise UsageError(f"--{option.replace('_', '-')} goes with workflows, not with a script")
+            raise UsageError(f"--{option.replace('_', '-')} is for workflows, not for a script")
     check_targets(arguments)
     path = Path(arguments.what)
     code = compiled(path)
@@ -67,7 +67,7 @@ def run_script(arguments: argparse.Namespace) -> int:
     finally:
         for name, file in files.items():
             if file is not None and not is_taken(name):
-                complain(f"{shown(file)} is not written: the script has made no daws.Cluster() that could")
+                complain(f"{shown(file)} was not written, because the script made no daws.Cluster()")
         for option, file in misplaced(arguments.script_arguments):
             complain(
                 f"{shown(file)} is not written: {option} behind {shown(arguments.what)} is an option of the script; "

@@ -38,5 +38,5 @@ def run(arguments: argparse.Namespace) -> int:
         rows = [asdict(one) for one in sessions]
         print(as_json([{"session": row.pop("name"), **row} for row in rows]))
         return 0
-    print("\n".join(map(str, sessions)) or "there are no sessions; each client of the cluster has one")
+    print("\n".join(map(str, sessions)) or "there are no sessions: no client is connected, and no session is kept")
     return 0

@@ -38,5 +38,5 @@ def run(arguments: argparse.Namespace) -> int:
     ClusterConfig.load(folder)  # before a log file is made there
     set_up_log(arguments, folder, "store")
     if not run_store(folder, arguments.idle) and not arguments.idle:
-        raise UnavailableError("the store of this cluster is served already", retry=False)
+        raise UnavailableError("the store of this cluster runs already", retry=False)
     return 0

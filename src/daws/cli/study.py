@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     page = importlib.import_module(f"{package.__name__}.shared.page")
     jobs = len(os.sched_getaffinity(0)) if arguments.jobs is None else arguments.jobs
     if jobs < 1:
-        raise UsageError(f"--jobs {jobs}: give a number from 1 on")
+        raise UsageError(f"--jobs {jobs}: give a number of at least 1")
     if arguments.files is not None:
         if not Path(arguments.files).is_dir():
             raise UsageError(f"--files {shown(arguments.files)}: there is no such folder")

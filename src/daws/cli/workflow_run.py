@@ -72,9 +72,9 @@ def check_execute(arguments: argparse.Namespace) -> None:
     """Refuse options of commands without `--execute`, and options that contradict each other."""
     for option in ("keep_going", "dry_run", "rerun", "mtime", "timeout", "retries"):
         if getattr(arguments, option) and not arguments.execute:
-            raise UsageError(f"--{option.replace('_', '-')} goes with --execute")
+            raise UsageError(f"--{option.replace('_', '-')} needs --execute")
     if arguments.rerun and arguments.mtime:
-        raise UsageError("--rerun runs all commands, so --mtime has nothing to say; give one of them")
+        raise UsageError("--rerun runs all commands, so --mtime has no effect; give one of them")
 
 
 def mode_of(arguments: argparse.Namespace) -> Mode:

@@ -114,7 +114,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(capsys, monkeypat
         patch.setattr(comparison, "run_cases", interrupted)
         assert main([*SMALL, "--results", "a.jsonl"]) == 130
     out, err = capsys.readouterr()
-    assert out == "" and "7 of 8 runs are left; the same command goes on (a.jsonl)" in err
+    assert out == "" and "7 of 8 runs are left; the same command continues (a.jsonl)" in err
     assert main([*SMALL, "--results", "a.jsonl", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["runs"]) == 8
 

@@ -65,7 +65,7 @@ def test_failed_commands_are_told_and_sessions_are_listed_and_ended(daws):
     assert found.keys() == {"session", "kept", "attached", "since", "waiting", "done", "failed"}
     assert {"session": "bad", "failed": 2, "done": 0, "kept": True}.items() <= found.items()
     assert daws("sessions", "--end", "bad")[0] == 0
-    assert daws("sessions")[1] == "there are no sessions; each client of the cluster has one\n"
+    assert daws("sessions")[1] == "there are no sessions: no client is connected, and no session is kept\n"
     assert daws("sessions", "--json") == (0, "[]\n", "")
 
 
@@ -106,13 +106,13 @@ def test_a_command_runs_where_it_was_submitted(daws, tmp_path: Path, monkeypatch
         (("node", "--bind", "[::]"), "give the address by which other nodes reach"),
         (("node", "--bind", "127.0.0.1:7000"), "leave out the port; node_ports in cluster.toml"),
         (("node", "--bind", "/tmp/socket"), "expected an address of this machine"),
-        (("node", "--memory-gb", "0"), "--memory-gb 0: a node has more than 0"),
+        (("node", "--memory-gb", "0"), "--memory-gb 0: give more than 0"),
         (("node", "--leave-within", "-1"), "--leave-within -1: give a number of seconds"),
         (("store", "--idle", "-1"), "--idle -1: give a number of seconds"),
         (("drain", "1", "--within", "-1"), "--within -1: give a number of seconds"),
         (("wait", "any", "--timeout", "-1"), "--timeout -1: give a number of seconds"),
         (("nodes", "--cluster", "/nowhere"), "there is no cluster.toml"),
-        (("store",), "is served already"),
+        (("store",), "runs already"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(daws, words: tuple[str, ...], line: str):

@@ -54,14 +54,14 @@ def test_a_script_may_choose_its_exit_code(tmp_path):
     ("content", "argv", "message"),
     [
         ("def f(:\n", [], "script.py:1: this is not Python"),
-        ("", ["--spin"], "--spin goes with workflows, not with a script"),
-        ("", ["--time-scale", "2"], "--time-scale goes with workflows"),
+        ("", ["--spin"], "--spin is for workflows, not for a script"),
+        ("", ["--time-scale", "2"], "--time-scale is for workflows"),
         ("", ["--trace", "missing/t.json"], "there is no folder"),
         ("", ["--export", "missing/t.json"], "there is no folder"),
         ("", ["--plot", "busy.txt"], "must end in"),
         ("", ["--export", "x.json", "--trace", "x.json"], "this is the file of"),
-        ("", ["--keep-going"], "--keep-going goes with workflows"),
-        ("", ["--dry-run"], "--dry-run goes with workflows"),
+        ("", ["--keep-going"], "--keep-going is for workflows"),
+        ("", ["--dry-run"], "--dry-run is for workflows"),
     ],
 )
 def test_what_cannot_run_is_one_line(tmp_path, monkeypatch, capsys, content, argv, message):
@@ -110,7 +110,7 @@ def test_a_script_without_a_cluster_says_that_nothing_is_written(tmp_path):
     (tmp_path / "script.py").write_text("raise SystemExit(3)\n")
     code, out, err = ran(tmp_path, "--export", "graph.json", "script.py")
     assert (code, out) == (3, "")
-    assert err == "daws: 'graph.json' is not written: the script has made no daws.Cluster() that could\n"
+    assert err == "daws: 'graph.json' was not written, because the script made no daws.Cluster()\n"
 
 
 def test_options_for_files_behind_the_script_are_told_unless_it_takes_them(tmp_path):

@@ -23,7 +23,7 @@ def test_lists_all_studies(capsys):
     [
         (["nonsense"], "there is no study 'nonsense'; there are .*table4"),
         (["table4", "--all"], "either names of studies or --all"),
-        (["table4", "--jobs", "0"], "--jobs 0: give a number from 1 on"),
+        (["table4", "--jobs", "0"], "--jobs 0: give a number of at least 1"),
         (["table4", "--files", "/nowhere/at/all"], "there is no such folder"),
         (["table4", "--files", "."], "table4 has no use for --files"),
     ],

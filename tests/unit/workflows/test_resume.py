@@ -313,7 +313,7 @@ def test_a_program_of_the_folder_counts_by_its_content(tmp_path: Path):
 def test_options_of_commands_need_commands(flow: Flow, capsys):
     for option in ("--keep-going", "--dry-run", "--rerun", "--mtime"):
         assert main(["run", str(flow.folder / "flow.json"), option]) == 2
-        assert capsys.readouterr().err == f"daws: error: {option} goes with --execute\n"
+        assert capsys.readouterr().err == f"daws: error: {option} needs --execute\n"
     assert main([*flow.argv, "--rerun", "--mtime"]) == 2
 
 
