@@ -13,7 +13,9 @@ task can be missed, because shards are searched one after the other. Then its cr
 the two shards. The task fails if it needs a function that is gone.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -135,21 +137,53 @@ def forget_session(store: MemoryStore, shard: Shard, row: wire.ForgetSession, no
 
 @serves(wire.FindHeld)
 def find_held(store: MemoryStore, shard: Shard, row: wire.FindHeld, now_ns: int) -> AnswerType:
-    mine = [
-        (task, record)
-        for task, record in shard.records.items()
-        if record is not None and owner_of(task, record.spec.kind) == row.session
-    ]
-    return held_tasks(store.shard_count, row, mine)
+    key = row.session, row.spawned
+    records = shard.records
+    found = shard.found.pop(key, None) if row.start else None
+    if found is None:
+        found = tasks_of(row, ((task, record) for task, record in records.items() if record is not None))
+    at = bisect_left(found.tasks, row.start)
+    some: list[tuple[int, Record]] = []
+    while at < len(found.tasks) and len(some) < row.limit:
+        record = records.get(found.tasks[at])
+        if record is not None:  # else it has retired since
+            some.append((found.tasks[at], record))
+        at += 1
+    if at < len(found.tasks):
+        keep_found(shard.found, key, found)
+    return held_tasks(store.shard_count, found, some, at < len(found.tasks))
 
 
-def held_tasks(shard_count: int, row: wire.FindHeld, mine: Iterable[tuple[int, Record]]) -> wire.HeldTasks:
-    """The answer to a search that has found these records of a session."""
-    found: list[tuple[int, Record]] = []
-    next_task, spawned = row.session << SESSION_BITS, 0
-    for task, record in sorted(mine, key=lambda one: one[0]):
+class FoundTasks(NamedTuple):
+    """What a search for the tasks of a session has found in a shard: their numbers in order, a number above those of
+    clients, and how many of its runs' tasks have not ended. The parts of the answer come from one search, so that a
+    shard is not searched anew for each of them."""
+
+    tasks: list[int]
+    next_task: int
+    spawned: int
+
+
+FOUND_MAX = 16
+"""The number of searches that a shard keeps until all of their parts were asked for. An asker may die before that."""
+
+
+def keep_found(searches: dict[tuple[int, bool], FoundTasks], key: tuple[int, bool], found: FoundTasks) -> None:
+    """Keep what was found, by session and whether tasks of runs were looked for, until the next part is asked for."""
+    searches[key] = found
+    if len(searches) > FOUND_MAX:
+        del searches[next(iter(searches))]
+
+
+def tasks_of(row: wire.FindHeld, records: Iterable[tuple[int, Record]]) -> FoundTasks:
+    """Choose those among records that an answer to this row lists."""
+    session, tasks = row.session, list[int]()
+    next_task, spawned = session << SESSION_BITS, 0
+    for task, record in records:
+        if owner_of(task, record.spec.kind) != session:
+            continue
         if task < FIRST_SPAWNED_ID:
-            next_task = task + 1
+            next_task = max(next_task, task + 1)
         elif not row.spawned:
             continue
         elif not has_ended(record):
@@ -157,9 +191,13 @@ def held_tasks(shard_count: int, row: wire.FindHeld, mine: Iterable[tuple[int, R
             continue
         elif not is_held(record):
             continue
-        if task >= row.start:
-            found.append((task, record))
-    some = found[: row.limit]
+        tasks.append(task)
+    tasks.sort()
+    return FoundTasks(tasks, next_task, spawned)
+
+
+def held_tasks(shard_count: int, found: FoundTasks, some: Iterable[tuple[int, Record]], more: bool) -> wire.HeldTasks:
+    """The answer with some of the tasks that a search has found; `more`: others follow."""
     tasks: list[HeldTask] = []
     ready: list[tuple[NodeId, Ready]] = []
     unfinished: list[Submit] = []
@@ -171,7 +209,7 @@ def held_tasks(shard_count: int, row: wire.FindHeld, mine: Iterable[tuple[int, R
             ready.append((record.owner, ready_of(record, AGAIN)))
         elif (submit := unfinished_of(task, record, shard_count)) is not None:
             unfinished.append(submit)
-    return wire.HeldTasks(next_task, tuple(tasks), tuple(ready), tuple(unfinished), len(some) < len(found), spawned)
+    return wire.HeldTasks(found.next_task, tuple(tasks), tuple(ready), tuple(unfinished), more, found.spawned)
 
 
 def _held_task(task: int, record: Record) -> HeldTask:

@@ -38,7 +38,7 @@ class Shard:
     """The part of the store within which an update is atomic. A retired task leaves None behind, for a while at least
     (`retired_max`)."""
 
-    __slots__ = ("closed", "dead", "estates", "log", "marks", "outbox", "records", "retired", "trimmed")
+    __slots__ = ("closed", "dead", "estates", "found", "log", "marks", "outbox", "records", "retired", "trimmed")
 
     def __init__(self) -> None:
         self.records: dict[int, Record | None] = {}
@@ -50,6 +50,7 @@ class Shard:
         self.dead: set[NodeId] = set()
         self.closed: set[int] = set()  # sessions that get no more tasks
         self.estates: dict[tuple[NodeId, NodeId], tuple[int, wire.Estate]] = {}
+        self.found: dict[tuple[int, bool], Any] = {}  # searches (see `sessions`) of which parts are yet to be asked for
 
 
 class MemoryStore:

@@ -10,6 +10,7 @@ another server answers.
 """
 
 import secrets
+from bisect import bisect_left
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from daws.model.session import FIRST_BROUGHT_ID
 from daws.model.task import FIRST_SPAWNED_ID, NodeId
 from daws.store.memory.reading import rows_of
 from daws.store.memory.record import Record
-from daws.store.memory.sessions import held_tasks
+from daws.store.memory.sessions import FoundTasks, held_tasks, keep_found, tasks_of
 from daws.store.valkey import cells
 from daws.store.valkey.attempt import Attempt, DropEstate, Outage, StoreOptions, Strike
 from daws.store.valkey.cells import ABSENT, STAMP_BYTES
@@ -137,6 +138,7 @@ class ShardCaller:
         self._marks = secrets.randbits(62)
         self._estates: dict[NodeId, list[int]] = {}
         self._outage: Outage | None = None
+        self._found: dict[tuple[int, bool], FoundTasks] = {}  # searches of which parts are yet to be asked for
         self._of_session: list[int] = []  # tasks of a session that is to be forgotten
         self._read: dict[int, bytes] = {}  # position up to which the log was read -> the last entry before
 
@@ -278,8 +280,31 @@ class ShardCaller:
                 return [wire.OwnedBy(tuple(sorted(found)))]
 
     def _find_held(self, row: wire.FindHeld) -> Script:
-        found = yield from self._find_records(row.session, row.spawned)
-        return [held_tasks(self._options.shard_count, row, found.items())]
+        key = row.session, row.spawned
+        found = self._found.pop(key, None) if row.start else None
+        records: dict[int, Record] | None = None
+        if found is None:
+            records = yield from self._find_records(row.session, row.spawned)
+            found = tasks_of(row, records.items())
+        at = bisect_left(found.tasks, row.start)
+        some: list[tuple[int, Record]] = []
+        while at < len(found.tasks) and len(some) < row.limit:
+            tasks = found.tasks[at : at + row.limit - len(some)]
+            at += len(tasks)
+            if records is None:
+                records = yield from self._fetch_records(tasks)
+            some += [(task, records[task]) for task in tasks if task in records]
+            records = None
+        if at < len(found.tasks):
+            keep_found(self._found, key, found)
+        return [held_tasks(self._options.shard_count, found, some, at < len(found.tasks))]
+
+    def _fetch_records(self, tasks: list[int]) -> Script:
+        """The records of those among these tasks that have not retired."""
+        names: list[Name] = [*tasks]
+        page = yield Fetch(self.shard, names)
+        unpacked = [(task, cells.unpack(cell)[0]) for task, cell in zip(tasks, page, strict=True) if cell]
+        return {task: record for task, record in unpacked if record is not None}
 
     def _find_records(self, session: int, spawned: bool) -> Script:
         """The tasks that a session has here; `spawned`: with those that runs have created, of which all sessions' have
@@ -357,6 +382,7 @@ class ShardCaller:
         self.position = 0
         self._read.clear()
         self._estates.clear()
+        self._found.clear()
 
 
 _OF_TASKS = frozenset((wire.Finish, wire.FinishSmall, wire.Claim, wire.Satisfy, wire.Release))

@@ -9,10 +9,11 @@ import pytest
 from daws.model.task import Input, TaskSpec
 from daws.store.valkey import caller as module
 from daws.store.valkey.attempt import DropEstate, Outage, StoreOptions, Tidy
-from daws.store.valkey.caller import DONE, Commit, Fetch, Scan, ShardCaller, StoreChangedError
+from daws.store.valkey.caller import DONE, Commit, Fetch, Range, Scan, ShardCaller, StoreChangedError
 from daws.store.valkey.cells import node_bytes
 from daws.wire.store import (
     REFUSED,
+    SESSION_BITS,
     SHARD_BLOCK_BITS,
     AnswerType,
     Buried,
@@ -20,8 +21,10 @@ from daws.wire.store import (
     Clear,
     Create,
     Estate,
+    FindHeld,
     Finish,
     Granted,
+    HeldTasks,
     Inspect,
     Lease,
     Leased,
@@ -320,3 +323,21 @@ def test_a_parent_in_another_shard_is_looked_at_when_its_last_child_has_retired(
     run(0, Clear(ANN, (entry.key,)), Release(1))
     left = run(1, Finish(child, 0, ANN)) + run(1, Release(child))
     assert left == [(0, Tidy(1))]
+
+
+def test_a_session_is_searched_once_however_many_parts_are_asked_for():
+    shard, caller = Shard(), a_caller()
+    first = 1 << SESSION_BITS
+    shard.run(caller, [submit(first + number) for number in range(40)])
+    shard.asked.clear()
+    found: list[int] = []
+    start = 0
+    for more in (True, True, True, False):
+        (answer,) = shard.run(caller, [FindHeld(1, start, 12)])
+        assert isinstance(answer, HeldTasks) and answer.more == more
+        found += [one.task for one in answer.tasks]
+        start = found[-1] + 1
+    assert found == list(range(first, first + 40))
+    assert [type(one) for one in shard.asked].count(Range) == 1
+    (again,) = shard.run(caller, [FindHeld(1, first + 30, 12)])
+    assert isinstance(again, HeldTasks) and len(again.tasks) == 10, "a part that is asked for without those before it"
