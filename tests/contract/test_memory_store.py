@@ -28,7 +28,7 @@ def snapshot(store: MemoryStore) -> object:
             dict(shard.outbox),
             list(shard.log),
             set(shard.dead),
-            set(shard.closed),
+            list(shard.closed),
             shard.trimmed,
         )
         for shard in store.shards

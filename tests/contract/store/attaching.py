@@ -16,6 +16,7 @@ from daws.wire.store import (
     TO_END,
     TO_SWEEP,
     UNDERWAY,
+    UNKNOWN,
     AnswerType,
     AttachSession,
     Available,
@@ -177,6 +178,14 @@ class AttachingContract(Contract):
         assert submit(desk, FIRST) is None, "it was there before"
         assert submit(desk, 2 << SESSION_BITS) is None, "another session"
 
+    def test_sessions_that_are_closed_in_any_order_get_no_more_tasks(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        for session in (5, 2, 3, 9, 4, 7, 8):
+            desk(CloseSession(session))
+        for session in range(12):
+            answer = submit(desk, (session << SESSION_BITS) + 1)
+            assert answer == (CANCELLED if session in (2, 3, 4, 5, 7, 8, 9) else None), session
+
     def test_an_object_whose_nodes_have_died_is_no_function(self, desk: Desk):
         desk = Desk(self.make(shards=1), self.snapshot)
         desk(Submit(TaskSpec(FIRST, FROM_OUTSIDE, outputs=(FIRST,)), (), ANN, (made(FIRST, FIRST, ANN),)))
@@ -310,3 +319,19 @@ class AttachingContract(Contract):
         assert desk(FindHeld(1, spawned=True)) == HeldTasks(FIRST)
         assert desk.state(other) == STATE_DONE
         assert desk(function_row(BROUGHT, b"pickled")) == DONE, "a copy of the row that comes late"
+
+    def test_functions_that_come_after_their_session_was_forgotten_are_not_kept(self, desk: Desk):
+        desk = Desk(self.make(shards=1), self.snapshot)
+        row = function_row(BROUGHT, b"pickled")
+        desk(CloseSession(1))
+        desk(Create(TaskSpec(CREATED, BROUGHT), owner=ANN))
+        assert desk(ForgetSession(1)) == UNDERWAY
+        assert desk(row) == OK, "tasks of the session are left that may need it"
+        desk.done(CREATED)
+        desk.once(Release(BROUGHT, CLIENT_HOLDER))
+        assert desk(ForgetSession(1)) == OK
+        late = brought_id(1, b"of a run that nobody waits for")
+        assert desk(function_row(late, b"pickled")) == CANCELLED
+        assert desk(Locate(late)) in (DONE, UNKNOWN), "it is not there"
+        assert desk(FindHeld(1, spawned=True)) == HeldTasks(FIRST)
+        assert desk(function_row(brought_id(2, b"other"), b"pickled")) == OK, "of another session"

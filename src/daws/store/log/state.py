@@ -147,7 +147,7 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
             [(key, one.holder, one.others, one.mark) for key, one in shard.outbox.items()],
             sorted(shard.dead),
             [(dead, heir, part, estate) for (dead, heir), (part, estate) in shard.estates.items()],
-            sorted(shard.closed),
+            shard.closed[:],
             shard.trimmed,
         )
     yield Membership(
@@ -259,7 +259,7 @@ def _add_to(shard: Shard, part: Records | CommittedRows | Retired | Intents) -> 
         shard.outbox = {key: HeldIntent(node, others, mark) for key, node, others, mark in part.outbox}
         shard.dead = set(part.dead)
         shard.estates = {(dead, heir): (number, estate) for dead, heir, number, estate in part.estates}
-        shard.closed = set(part.closed)
+        shard.closed = [*part.closed]
         shard.trimmed = part.trimmed
 
 

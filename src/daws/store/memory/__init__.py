@@ -20,8 +20,9 @@ a part of a task's life. Where the core has a module for the same part, it has t
     sessions    attach, detach, close: who uses a session, and what it has
     bursts      many rows of one kind, in one go
 
-Two modules serve no rows. `commits` takes commits out of the log, for a reader in the same process. `snapshot` walks
-over the whole store, for checkers, tests and error messages.
+Three modules serve no rows. `closed` says of which sessions a shard takes nothing any more. `commits` takes commits out
+of the log, for a reader in the same process. `snapshot` walks over the whole store, for checkers, tests and error
+messages.
 """
 
 # Each module enters its handlers into the table of `store`. Importing them here makes the table complete.

@@ -10,11 +10,12 @@ from itertools import repeat
 
 from daws.model.states import DONE, READY
 from daws.model.task import INLINE_BYTES, Input
+from daws.store.memory.closed import any_closed
 from daws.store.memory.growing import submit
 from daws.store.memory.record import Record
 from daws.store.memory.references import release
 from daws.store.memory.store import HANDLERS, MemoryStore, Shard, serves_many
-from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, FinishSmall, Release, Submit, session_of
+from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, FinishSmall, Release, Submit
 
 
 @serves_many(Submit)
@@ -25,7 +26,7 @@ def submit_many(
     rows = [*rows]
     specs = [row.spec for row in rows]
     tasks = [spec.id for spec in specs]
-    any_dead = bool(shard.dead) or (bool(shard.closed) and not shard.closed.isdisjoint(map(session_of, tasks)))
+    any_dead = bool(shard.dead) or (bool(shard.closed) and any_closed(shard.closed, tasks))
     if (
         not any_dead
         and not [row for row in rows if row.parents or row.outputs]

@@ -11,6 +11,7 @@ from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, SUSPENDED, WAITING
 from daws.model.task import AGAIN, Input
+from daws.store.memory.closed import is_closed
 from daws.store.memory.record import (
     FINAL_CODE,
     MANY_EDGES,
@@ -24,7 +25,7 @@ from daws.store.memory.record import (
 )
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
-from daws.wire.store import CANCELLED, DONE, OK, REFUSED, STRUCK, UNKNOWN, AnswerType, session_of
+from daws.wire.store import CANCELLED, DONE, OK, REFUSED, STRUCK, UNKNOWN, AnswerType
 
 
 @serves(wire.Submit)
@@ -36,7 +37,7 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
         return _submitted_before(records[task], row)
     if shard.dead and row.node in shard.dead:
         return STRUCK
-    if shard.closed and session_of(task) in shard.closed:
+    if shard.closed and is_closed(shard.closed, task):
         return CANCELLED
     if not parents:
         state = STATE_DONE if row.outputs else READY

@@ -9,6 +9,7 @@ from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, SUSPENDED, WAITING
 from daws.model.task import AGAIN, INLINE_BYTES, Input, NodeId, Ready
+from daws.store.memory.closed import is_closed
 from daws.store.memory.outbox import intend, unzip
 from daws.store.memory.record import (
     FINAL_CODE,
@@ -38,7 +39,6 @@ from daws.wire.store import (
     AnswerType,
     Committed,
     outbox_key,
-    session_of,
 )
 
 _NOTHING_TO_TELL = Committed(-1)
@@ -59,7 +59,7 @@ def create(store: MemoryStore, shard: Shard, row: wire.Create, now_ns: int) -> A
         return CANCELLED if known.spec.kind == STILLBORN else REFUSED
     if shard.dead and row.owner in shard.dead:
         return STRUCK
-    if shard.closed and session_of(task) in shard.closed:
+    if shard.closed and is_closed(shard.closed, task):
         return CANCELLED
     edges = row.parents
     if row.guarded:

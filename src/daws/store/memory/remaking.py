@@ -9,6 +9,7 @@ from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, WAITING
 from daws.model.task import FROM_OUTSIDE, Input
+from daws.store.memory.closed import is_closed
 from daws.store.memory.moving import new_attempt
 from daws.store.memory.outbox import intend
 from daws.store.memory.record import FINAL_CODE, MANY_EDGES, Record, is_unclaimed, ready_of
@@ -46,7 +47,7 @@ def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> A
     record = shard.records.get(row.task)
     if record is None:
         # A task that a failover has lost, of a session that is closed since, is never written again.
-        return REFUSED if row.task in shard.records or wire.session_of(row.task) in shard.closed else UNKNOWN
+        return REFUSED if row.task in shard.records or is_closed(shard.closed, row.task) else UNKNOWN
     if record.state in (STATE_FAILED, STATE_CANCELLED):
         return FINAL_CODE[record.state]
     if record.state == STATE_DONE:

@@ -10,7 +10,8 @@ and not waited for may outlive the client of their session, and may create other
 such tasks and functions. The client or sweeper that ends the session waits until all of them have ended
 (`HeldTasks.spawned`). Then it lets go of functions and all else, and has everything forgotten (`ForgetSession`). A
 task can be missed, because shards are searched one after the other. Then its creator has ended between the searches of
-the two shards. The task fails if it needs a function that is gone.
+the two shards. The task fails if it needs a function that is gone: a shard that has forgotten a session takes no more
+functions of it, since nobody would let go of them.
 """
 
 from bisect import bisect_left
@@ -22,6 +23,7 @@ from msgspec.structs import replace
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FINAL, READY, WAITING
 from daws.model.task import AGAIN, FIRST_SPAWNED_ID, FROM_OUTSIDE, NodeId, Ready
+from daws.store.memory.closed import FUNCTIONS, close
 from daws.store.memory.record import Record, has_ended, is_held, ready_of
 from daws.store.memory.references import forget, has_intent
 from daws.store.memory.store import MemoryStore, Shard, serves
@@ -118,7 +120,7 @@ def list_sessions(store: MemoryStore, shard: Shard, row: wire.ListSessions, now_
 
 @serves(wire.CloseSession)
 def close_session(store: MemoryStore, shard: Shard, row: wire.CloseSession, now_ns: int) -> AnswerType:
-    shard.closed.add(row.session)
+    close(shard.closed, row.session)
     return OK
 
 
@@ -132,7 +134,10 @@ def forget_session(store: MemoryStore, shard: Shard, row: wire.ForgetSession, no
             forget(store, shard, task)
         else:
             left = True
-    return UNDERWAY if left else OK
+    if left:
+        return UNDERWAY
+    close(shard.closed, FUNCTIONS + row.session)
+    return OK
 
 
 @serves(wire.FindHeld)

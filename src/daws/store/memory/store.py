@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from daws.model.cluster import Members, NodeInfo
 from daws.model.task import NodeId
+from daws.store.memory.closed import is_closed
 from daws.store.memory.record import Record, note
 from daws.wire import store as wire
 from daws.wire.store import AnswerType, Row, shard_of
@@ -48,7 +49,7 @@ class Shard:
         self.trimmed = 0  # the number of the first commit in the log: those before it were dropped
         self.retired: deque[int] = deque()  # the tasks behind those None, oldest first, if they are counted
         self.dead: set[NodeId] = set()
-        self.closed: set[int] = set()  # sessions that get no more tasks
+        self.closed: list[int] = []  # what sessions that end or have ended cannot get any more (see `closed`)
         self.estates: dict[tuple[NodeId, NodeId], tuple[int, wire.Estate]] = {}
         self.found: dict[tuple[int, bool], Any] = {}  # searches (see `sessions`) of which parts are yet to be asked for
 
@@ -134,7 +135,7 @@ class MemoryStore:
     def has_retired(self, shard: Shard, task: int) -> bool:
         """Whether a task without a record, which must have been created by now, has retired. A store that forgets
         retired tasks assumes so; a task of a closed session is never created."""
-        return task in shard.records or self.retired_max > 0 or wire.session_of(task) in shard.closed
+        return task in shard.records or self.retired_max > 0 or is_closed(shard.closed, task)
 
     def join(self, infos: Iterable[NodeInfo], now_ns: int = 0) -> Members:
         """Make many nodes members at once (a cluster that starts together)."""

@@ -113,7 +113,7 @@ class Attempt(MemoryStore):
         self._heads: dict[bytes, bytes] = {}  # cells without a task that the handlers may read, as they were
         struck = cells.decode_dead(self._head(DEAD) or b"\x90")
         self.here.dead.update([node for node in struck if node >= 0])
-        self.here.closed.update([cells.closed_word(word) for word in struck if word < 0])
+        self.here.closed += [cells.closed_word(word) for word in struck if word < 0]
 
     def shard(self, number: int) -> ShardView:
         if number == self.number:
@@ -219,7 +219,7 @@ class Attempt(MemoryStore):
 
     def _sheet_of(self, name: bytes) -> bytes:
         if name == DEAD:
-            return cells.encode((*map(cells.closed_word, sorted(self.here.closed)), *sorted(self.here.dead)))
+            return cells.encode((*map(cells.closed_word, self.here.closed), *sorted(self.here.dead)))
         if name == ESTATES:
             return cells.encode([(*pair, *said) for pair, said in self.here.estates.items()])
         if name == LEASES:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from daws.model.states import DONE, READY
 from daws.model.task import INLINE_BYTES
+from daws.store.memory.closed import is_closed
 from daws.store.memory.growing import submit
 from daws.store.memory.life import finish
 from daws.store.memory.record import Record
 from daws.store.memory.references import release
 from daws.store.valkey.cells import ABSENT
 from daws.store.valkey.view import CachedRecord
-from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Row, Submit, session_of
+from daws.wire.store import CLIENT_HOLDER, AnswerType, Finish, Release, Row, Submit
 
 if TYPE_CHECKING:
     from daws.store.valkey.attempt import Attempt
@@ -30,7 +31,7 @@ def _submit(attempt: "Attempt", rows: Iterable[Submit], now_ns: int, answers: li
         spec = row.spec
         task = spec.id
         is_new = cache.get(task) == ABSENT and task not in looked and task not in plain
-        if row.parents or row.outputs or any_dead or not is_new or (closed and session_of(task) in closed):
+        if row.parents or row.outputs or any_dead or not is_new or (closed and is_closed(closed, task)):
             answers.append(submit(attempt, shard, row, now_ns))
         else:
             plain[task] = CachedRecord(stamp, Record(spec, READY, row.node, (), None, (), (), 0, 0, False, True))

@@ -107,7 +107,8 @@ class SessionsSheet(Struct, array_like=True):
 LeasesSheet = tuple[tuple[int, int], ...]
 """Nodes and the ends of their leases, first expiry first; the same for sessions, in any order."""
 DeadSheet = tuple[int, ...]
-"""Dead nodes, and below zero (`closed_word`) the sessions that get no more tasks: every update looks at both."""
+"""Dead nodes, and before them, below zero (`closed_word`), the ranges of what sessions cannot get any more: every
+update looks at both."""
 EstatesSheet = tuple[tuple[int, int, int, Estate], ...]
 """Dead node, heir, part, and the answer."""
 
@@ -122,9 +123,9 @@ decode_leases = msgspec.msgpack.Decoder(LeasesSheet).decode
 decode_estates = msgspec.msgpack.Decoder(EstatesSheet).decode
 
 
-def closed_word(session: int) -> int:
-    """A session among the dead; the same function leads back."""
-    return -1 - session
+def closed_word(end: int) -> int:
+    """The end of a range of what is closed, among the dead; the same function leads back."""
+    return -1 - end
 
 
 def node_bytes(node: NodeId) -> bytes:
