@@ -48,6 +48,8 @@ from daws.core.events import (
     Leave,
     ObjectsPut,
     RunEnded,
+    RunSpawned,
+    RunWaits,
     Started,
     StoreAnswered,
     TimerFired,
@@ -76,8 +78,10 @@ from daws.wire.store import AnswerType, Committed, is_quiet
 
 HEAVY = frozenset((Offer, Submission))
 """Messages that bring tasks: a node needs time for each of them."""
-UNUSUAL = HEAVY | BRING_OBJECTS
-"""Events that concern a node's machine as well."""
+OF_GROWTH = frozenset((RunSpawned, RunWaits))
+"""What runs do that create tasks."""
+UNUSUAL = HEAVY | BRING_OBJECTS | OF_GROWTH
+"""Events that concern a node's machine as well, or runs that may have been given back."""
 FIRED = tuple(map(TimerFired, (TICK, POLL, DEADLINE, COMMIT, RECALL, PATIENCE, STALL, CALL, VALIDATE, ASK_AGAIN)))
 """The events of timers, by timer: every node of a large cluster has one under way."""
 PROGRESS_EVENTS = 1 << 16
@@ -258,6 +262,9 @@ class Kernel:
             elif came in UNUSUAL:
                 if came in HEAVY:
                     machine.busy_ns = max(now_ns, machine.busy_ns) + costs.task_ns * len(event.tasks)
+                elif came in OF_GROWTH:
+                    if (to, event.run) in runs.recalled:
+                        continue  # it has never begun
                 else:
                     machine.change_objects(event)
             batch = machine.mail

@@ -120,7 +120,13 @@ class SimulatedRuns:
         self.times[node, run] = RunTimes(begin_ns, half_ns, effect.slot)
         self.suspended.setdefault(node, {})[run] = ready
         kernel.push(half_ns + 1, node, RunWaits(task, run, on))
-        kernel.push(half_ns + 1, FATE, lambda kernel: kernel.ends.append(half_ns + 1))
+        kernel.push(half_ns + 1, FATE, lambda kernel: self._begin_waiting(kernel, node, run))
+
+    def _begin_waiting(self, kernel: "Kernel", node: NodeId, run: int) -> None:
+        """A run gives its executor back, unless it was stopped before, or its node has died."""
+        if run in self.suspended.get(node, {}):
+            del self.times[node, run]  # of the executor that it had
+            kernel.ends.append(kernel.now_ns)
 
     def resume(self, kernel: "Kernel", node: NodeId, machine: Machine, leaves_ns: int, effect: ResumeRun) -> None:
         """Let a suspended run go on with its second half. A run whose worker has died does not go on."""
@@ -146,9 +152,11 @@ class SimulatedRuns:
         if (node, run) in self.stopped:
             return  # it was recalled, and is called off before the node has heard that it came back
         times, now_ns = self.times.get((node, run)), kernel.now_ns
+        is_waiting = times is None and run in self.suspended.get(node, {})
         self.forget(node, run)
         self.stopped.add((node, run))
-        kernel.ends.append(now_ns)
+        if not is_waiting:
+            kernel.ends.append(now_ns)
         if times is None:
             return
         if times.begin_ns > now_ns:

@@ -4,7 +4,7 @@ import gc
 import weakref
 
 from daws.core.effects import RecallRun, ResumeRun, StartRun
-from daws.core.events import RunEnded, RunRecalled
+from daws.core.events import RunEnded, RunRecalled, RunSpawned, RunWaits
 from daws.model.graph import Growth
 from daws.model.graph_builder import GraphBuilder
 from daws.model.task import Ready, TaskSpec
@@ -86,6 +86,34 @@ def test_a_suspended_run_goes_on_once_and_not_after_its_worker_has_died():
     kernel.runs.forget(0, 1)
     kernel.runs.resume(kernel, 0, machine, 60 * MS, ResumeRun(1, 1, 0))
     assert [event.task for _, event in events(kernel, RunEnded)] == [0]
+
+
+def test_a_run_that_was_given_back_creates_no_tasks_and_waits_for_none():
+    kernel = kernel_of([Growth(0, 1, 1, MS, waits=True)])
+    machine = kernel.seats[0]
+    machine.core = node = Listener()
+    for task in (0, 1):
+        start(kernel, task)
+    kernel.runs.recall(kernel, 0, machine, 0, RecallRun(1, 1))
+    kernel.run_on(100 * MS)
+    told = [(type(event), event.task) for event in node.heard]
+    assert told == [(RunRecalled, 1), (RunSpawned, 0), (RunWaits, 0)]
+    assert len(kernel.starts) == len(kernel.ends) == 2, "the one that was given back ends once"
+
+
+def test_a_run_that_waits_or_has_ended_with_its_node_ends_once():
+    kernel = kernel_of([Growth(0, 1, 1, MS, waits=True)])
+    machine = kernel.seats[0]
+    machine.core = Listener()
+    start(kernel, 0)
+    kernel.run_on(8 * MS)
+    kernel.runs.stop(kernel, 0, machine, 0)
+    assert len(kernel.ends) == 1, "it waited, so its executor was free"
+    start(kernel, 1, leaves_ns=8 * MS)
+    kernel.ends.append(kernel.now_ns)  # as `kill` does for runs that do not wait
+    kernel.runs.forget_node(0)
+    kernel.run_on(100 * MS)
+    assert len(kernel.ends) == 2
 
 
 def test_a_simulation_that_has_ended_is_not_kept_in_memory():
