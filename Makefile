@@ -105,6 +105,7 @@ chaos: setup ## 50 real clusters on each store and of Cluster(nodes=4), whose no
 
 mutants: setup ## take the rules out one by one; the fault seeds and tests of the runtime must notice
 	$(BIN)/python -m tests.sim.mutants $(ARGS)
+	$(BIN)/python -m tests.unit.core.mutants
 	$(BIN)/python -m tests.unit.store.valkey.mutants
 	$(BIN)/python -m tests.unit.runtime.cluster.mutants
 	$(BIN)/python -m tests.unit.core.mutants

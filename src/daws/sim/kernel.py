@@ -79,7 +79,7 @@ from daws.wire.store import AnswerType, Committed, is_quiet
 HEAVY = frozenset((Offer, Submission))
 """Messages that bring tasks: a node needs time for each of them."""
 OF_GROWTH = frozenset((RunSpawned, RunWaits))
-"""What runs do that create tasks."""
+"""Events of runs that create tasks."""
 UNUSUAL = HEAVY | BRING_OBJECTS | OF_GROWTH
 """Events that concern a node's machine as well, or runs that may have been given back."""
 FIRED = tuple(map(TimerFired, (TICK, POLL, DEADLINE, COMMIT, RECALL, PATIENCE, STALL, CALL, VALIDATE, ASK_AGAIN)))

@@ -1,9 +1,11 @@
-"""Mutants of graphs in sessions that no fault seed can notice: a unit test must notice each.
+"""Mutants of the session machine that hardly any fault seed notices: a unit test must notice each.
 
     python -m tests.unit.core.mutants                all of them: which test notices each?
     python -m tests.unit.core.mutants --only home    those whose name contains this
 
-In simulations a graph is in the store, and safe, before time begins. What happens to it on its way is tested here.
+They need a failover, or a client that goes on with a session, at one moment among many. In simulations a graph is in
+the store, and safe, before time begins: what happens to it on its way is tested here, too. The other rules of sessions
+are in `tests.sim.session_mutations`.
 """
 
 import sys
@@ -11,9 +13,10 @@ import sys
 from tests.sim.mutations import Mutant
 from tests.unit.store.valkey.mutants import hunt
 
-TESTS = ("tests/unit/core/test_session_graph.py",)
-GRAPH, TELL, ENDS, SESSION = (
-    f"core/{name}.py" for name in ("session_graph", "session_tell", "session_ends", "session")
+TESTS = tuple(f"tests/unit/core/{name}.py" for name in ("test_session_graph", "test_session_safety", "test_session"))
+GRAPH, TELL, ENDS, SESSION, CALLS, WRITE = (
+    f"core/{name}.py"
+    for name in ("session_graph", "session_tell", "session_ends", "session", "session_calls", "session_write")
 )
 
 MUTANTS = (
@@ -52,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         "a task that the store does not take is waited for", 9, GRAPH,
-        "            core.ends.take_commits(core, [(task, state, error, ())])\n", "",
+        "            core.ends.take_commits(core, [LoggedEnd(task, state, error, ())])\n", "",
     ),
     Mutant(
         "the rows of a graph are sent all at once", 10, GRAPH,
@@ -81,12 +84,73 @@ MUTANTS = (
         '        ended, looked_up, cancels = self.pending.pop',
     ),
     Mutant(
-        "a task is cancelled before it is written", 9, SESSION,
+        "a task of a graph is cancelled before it is written", 9, SESSION,
         "            if not self._is_writing_graph:\n", "            if True:\n",
     ),
     Mutant(
         "a client detaches before its graph is written", 10, SESSION,
         "return not (self.writing or self._is_writing_graph or", "return not (self.writing or",
+    ),
+    Mutant(
+        "a late answer about the end of a log counts", 10, ENDS,
+        "            if core.finding.begins_with(shard):  # else the",
+        "            if True:  # else the",
+    ),
+    Mutant(
+        "a task is cancelled before it is written", 9, TELL,
+        "            if task not in self._ordered and task not in unwritten:\n",
+        "            if task not in self._ordered:\n",
+    ),
+    Mutant(
+        "a cancel that a failover has lost is not ordered again", 11, SESSION,
+        "        self.cancels.want_again()\n", "",
+    ),
+    Mutant(
+        "after a failover the log is read on", 11, SESSION,
+        "        self.ends.begin_anew(event.shard)\n", "",
+    ),
+    Mutant(
+        "nobody looks for tasks of other clients that a failover has lost", 11, SESSION,
+        "            self.ends.verify(self, shard)\n", "            pass\n",
+    ),
+    Mutant(
+        "new rows do not wait for those that are said again", 11, CALLS,
+        "        for shard in [shard for shard in self._waiting if shard not in self._resending]:\n",
+        "        for shard in [*self._waiting]:\n",
+    ),
+    Mutant(
+        "a client leaves before its tasks are safe", 11, SESSION,
+        "        elif self.phase == DETACHING and self._is_written and self.calls.is_safe:\n",
+        "        elif self.phase == DETACHING and self._is_written:\n",
+    ),
+    Mutant(
+        "objects are told to go once", 6, SESSION,
+        "        for task in self.letting_go.tasks:\n            self.ask_once(task, Locate(task))\n", "",
+    ),
+    Mutant(
+        "a task is opened before it has what its parents have made", 7, WRITE,
+        "        for parent, made in growing.made.items() if growing is not None else ():\n",
+        "        for parent, made in ():\n",
+    ),
+    Mutant(
+        "the objects of parents and the row that opens a task come in two calls", 7, CALLS,
+        "                while end < len(rows) and type(rows[end - 1]) is Satisfy:\n                    end += 1",
+        "                while False:\n                    end += 1",
+    ),
+    Mutant(
+        "children of a parent that a failover has lost are given up", 11, WRITE,
+        "        elif answer == UNKNOWN and not is_sure:\n            self._early.append(row)\n            return\n"
+        "        elif answer != OK and growing is None:\n",
+        "        elif answer != OK and growing is None:\n",
+    ),
+    Mutant(
+        "what is said again ends tasks that do not need that parent any more", 11, WRITE,
+        "            if register.task in answer.edges:\n", "            if True:\n",
+    ),
+    Mutant(
+        "tasks of a session that another client ends are said to be cancelled", 9, WRITE,
+        "        if answer == CANCELLED and core.takes_tasks and not core.cancels.wants(task):\n",
+        "        if False:\n",
     ),
 )  # fmt: skip
 

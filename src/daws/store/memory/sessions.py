@@ -160,9 +160,12 @@ def find_held(store: MemoryStore, shard: Shard, row: wire.FindHeld, now_ns: int)
 
 
 class FoundTasks(NamedTuple):
-    """What a search for the tasks of a session has found in a shard: their numbers in order, a number above those of
-    clients, and how many of its runs' tasks have not ended. The parts of the answer come from one search, so that a
-    shard is not searched anew for each of them."""
+    """The result of a search for the tasks of a session in a shard. It serves all parts of the answer, so that the
+    shard is not searched anew for each of them.
+
+    `tasks` are in order. `next_task` is above those of clients. Of the tasks that runs have created, `spawned` have not
+    ended.
+    """
 
     tasks: list[int]
     next_task: int
