@@ -52,6 +52,12 @@ SESSION_MUTANTS = (
         "False and any(",
         where=("live session, store fails",),
     ),
+    Mutant(
+        "a remake that was given up loses what it reads", 5, "store/memory/stopping.py",
+        "            record.inputs = (*record.inputs, *[one for one in rare.lost if one[0] not in known])\n",
+        "",
+        where=("live session, store forgets",),
+    ),
     # -- 6. references ------------------------------------------------------------------------------------------------
     Mutant(
         "a task is let go of before those that read it are written", 6, "core/session_write.py",

@@ -218,6 +218,9 @@ class RemakingContract(Contract):
         assert answer == Stopped(outbox_key(PARENT, STOP), (CHILD,), (), "bad")
         assert isinstance(desk(Cancel(CHILD, BOB, "bad", PARENT)), Stopped)
         assert [desk.state(task) for task in (FAR, PARENT, CHILD)] == [STATE_DONE, STATE_DONE, STATE_FAILED]
+        again = desk(Remake(PARENT, OTHER, CAT))
+        assert isinstance(again, Ready)
+        assert again.inputs == (made(6, FAR),), "it does not run without what it reads"
 
     def test_a_remake_that_is_taken_over_goes_on_as_one(self, desk: Desk):
         desk.remake(PARENT, CHILD, BOB, desk.lose())

@@ -40,6 +40,7 @@ class KeptRare(Struct, frozen=True, array_like=True):
     watchers: tuple[int, ...]
     failure: bytes = b""
     cause: int = -1
+    lost: tuple[Input, ...] = ()
 
 
 class KeptRecord(Struct, frozen=True, array_like=True, gc=False):

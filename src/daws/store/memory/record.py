@@ -35,6 +35,7 @@ class Rare:
         "history",
         "holders",
         "losses",
+        "lost",
         "need",
         "remaking",
         "replicas",
@@ -52,6 +53,7 @@ class Rare:
         self.history: list[tuple[int, int, NodeId]] = []
         self.holders: set[int] = set()
         self.losses = 0
+        self.lost: tuple[Input, ...] = ()  # inputs that it waits for, because they have to be made again
         self.need = 0  # only answers to this need may remove edges; 0 before anything was lost
         self.remaking = False
         self.replicas: tuple[NodeId, ...] = ()

@@ -12,7 +12,7 @@ from daws.model.task import FROM_OUTSIDE, Input
 from daws.store.memory.closed import is_closed
 from daws.store.memory.moving import new_attempt
 from daws.store.memory.outbox import intend
-from daws.store.memory.record import FINAL_CODE, MANY_EDGES, Record, is_unclaimed, ready_of
+from daws.store.memory.record import FINAL_CODE, MANY_EDGES, Record, is_unclaimed, ready_of, without_places
 from daws.store.memory.store import MemoryStore, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import DONE, REFUSED, REMAKE_FOR, UNDERWAY, UNKNOWN, AnswerType, outbox_key
@@ -36,9 +36,11 @@ def unready(store: MemoryStore, shard: Shard, row: wire.Unready, now_ns: int) ->
     record.state = WAITING
     record.owner = -1
     record.edges = set(row.producers) if len(row.producers) > MANY_EDGES else row.producers
+    lost = tuple(one for one in record.inputs if one.producer in row.producers)
     record.inputs = tuple(one for one in record.inputs if one.producer not in row.producers)
     intend(shard, key, row.node, row.producers)
-    record.more().need = shard.marks
+    rare = record.more()
+    rare.need, rare.lost = shard.marks, without_places(lost)
     return wire.Noted(key, shard.marks)
 
 

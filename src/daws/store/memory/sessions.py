@@ -163,8 +163,8 @@ class FoundTasks(NamedTuple):
     """The result of a search for the tasks of a session in a shard. It serves all parts of the answer, so that the
     shard is not searched anew for each of them.
 
-    `tasks` are in order. `next_task` is above those of clients. Of the tasks that runs have created, `spawned` have not
-    ended.
+    `tasks` are in order. `next_task` is a number above those of clients. `spawned` is the number of tasks that runs
+    have created and that have not ended.
     """
 
     tasks: list[int]

@@ -54,6 +54,7 @@ class _RareSheet(Struct, array_like=True, gc=False):
     watchers: tuple[int, ...]
     failure: bytes = b""
     cause: int = -1
+    lost: tuple[Input, ...] = ()
 
 
 class _Sheet(Struct, array_like=True, gc=False):
@@ -239,6 +240,7 @@ def _rare_sheet(rare: Rare) -> _RareSheet:
         rare.watchers,
         rare.failure,
         rare.cause,
+        rare.lost,
     )
 
 
