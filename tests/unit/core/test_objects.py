@@ -12,7 +12,7 @@ from daws.model.task import CLIENT, INLINE_BYTES, REMAKE, Input, Ready
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, created, members_of, ready
 from daws.testing.build import BIG, fetched, not_fetched, object_at
-from daws.wire.messages import Releases, Submission, SubmissionTaken
+from daws.wire.messages import Releases, StopDone, StopOrder, Submission, SubmissionTaken
 from daws.wire.store import (
     MEMBERSHIP_SHARD,
     Available,
@@ -238,6 +238,19 @@ def test_an_object_that_arrives_too_late_is_dropped():
         node.give(fetched(8, 1))
         submit(node, ready(1, object_at(8, 1)))
         node.expect_fetch()
+
+
+def test_an_object_that_was_made_here_while_a_copy_was_fetched_stays():
+    """The file of the copy is the file of the object."""
+    with node_with(cores=2) as node:
+        submit(node, ready(1, object_at(8, 1)), ready(8, makes=[8]))
+        node.expect_fetch(source=1)
+        node.give(RunEnded(8, node.expect(StartRun, task=8).run, 50_000_000, (BIG,)))
+        node.expect(CallStore)
+        node.give(StopOrder(1, 1, 0, 0))
+        node.expect(StopDone)
+        node.give(fetched(8, 1))
+        assert node.core.objects.sizes == {8: BIG} and not node.core.objects.copies
 
 
 def test_the_places_of_an_input_learn_that_it_was_read():

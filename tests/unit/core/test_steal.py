@@ -82,6 +82,10 @@ class Give(Balance):
         return min((load, node) for node, load in loads)[1]
 
 
+class StraightGive(Give):
+    asks_load = False
+
+
 def strategy(balance: Balance | None = None) -> Strategy:
     return msgspec.structs.replace(parse_strategy("mlb"), balance=balance or Balance())
 
@@ -140,6 +144,13 @@ def test_without_asking_for_loads_the_first_target_is_asked_for_work():
         node.expect(StealRequest, to=1)
         node.give(StealDenied(1))
         assert node.core.search.failed_steals == 1
+
+
+def test_a_loaded_node_that_does_not_ask_for_loads_turns_to_its_first_target():
+    """An answer need not have `leaves_name`: only thieves have one."""
+    with loaded(4, StraightGive()) as node:
+        node.fire(POLL)
+        node.expect(StealRequest, to=1)
 
 
 def test_after_a_failed_round_it_waits_longer_each_time_but_never_for_good():
