@@ -16,16 +16,17 @@ from daws.wire.store import (
     TO_END,
     TO_SWEEP,
     UNDERWAY,
-    UNKNOWN,
     AnswerType,
     AttachSession,
     Available,
     Cancel,
+    Claim,
     Clear,
     CloseSession,
     Create,
     DetachSession,
     FindHeld,
+    Finish,
     ForgetSession,
     HeldTask,
     HeldTasks,
@@ -35,16 +36,19 @@ from daws.wire.store import (
     Log,
     LoggedEnd,
     ReadLog,
+    Register,
     Release,
     Remake,
+    Satisfy,
     SessionAttached,
     SessionEntry,
     SessionList,
     Stopped,
     Submit,
+    Unready,
     function_row,
 )
-from tests.contract.store.desk import ANN, Contract, Desk, made
+from tests.contract.store.desk import ANN, BOB, Contract, Desk, made
 
 CREATED = FIRST_SPAWNED_ID | 64 << 6
 BROUGHT = brought_id(1, b"digest")
@@ -173,7 +177,12 @@ class AttachingContract(Contract):
         assert submit(desk, FIRST + 1) == CANCELLED
         assert desk(Create(TaskSpec(FIRST + 2), (FIRST,), guarded=True)) == CANCELLED
         assert desk.once(Inspect(FIRST + 1)) == DONE == desk.once(Inspect(FIRST + 2)), "they never will be there"
-        assert desk.once(Remake(FIRST + 1, FIRST, ANN)) == REFUSED
+        never = FIRST + 1
+        asked = Finish(never, 0, ANN), Claim(never, BOB, 0, ANN), Unready(never, ANN, 0, ()), Satisfy(never, FIRST, ANN)
+        assert [desk.once(row) for row in (*asked, Cancel(never, ANN))] == [DONE] * 5
+        asked_of_others = Remake(never, FIRST, ANN), Register(never, FIRST), Locate(never)
+        assert [desk.once(row) for row in asked_of_others] == [REFUSED] * 3
+        assert desk.once(Release(never)) == OK
         assert desk(FindHeld(1)).next == FIRST + 1  # type: ignore[union-attr]
         assert submit(desk, FIRST) is None, "it was there before"
         assert submit(desk, 2 << SESSION_BITS) is None, "another session"
@@ -332,6 +341,6 @@ class AttachingContract(Contract):
         assert desk(ForgetSession(1)) == OK
         late = brought_id(1, b"of a run that nobody waits for")
         assert desk(function_row(late, b"pickled")) == CANCELLED
-        assert desk(Locate(late)) in (DONE, UNKNOWN), "it is not there"
+        assert desk(Locate(late)) == REFUSED, "it is not there, and will never be"
         assert desk(FindHeld(1, spawned=True)) == HeldTasks(FIRST)
         assert desk(function_row(brought_id(2, b"other"), b"pickled")) == OK, "of another session"

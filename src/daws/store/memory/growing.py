@@ -23,7 +23,7 @@ from daws.store.memory.record import (
     read_by,
     ready_of,
 )
-from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.store.memory.store import MemoryStore, Shard, is_over, serves
 from daws.wire import store as wire
 from daws.wire.store import CANCELLED, DONE, OK, REFUSED, STRUCK, UNKNOWN, AnswerType
 
@@ -49,7 +49,7 @@ def submit(store: MemoryStore, shard: Shard, row: wire.Submit, now_ns: int) -> A
     for parent in parents:
         above = records.get(parent)
         if above is None:
-            return UNKNOWN if parent not in records else REFUSED
+            return REFUSED if is_over(shard, parent) else UNKNOWN
         if above.rare is None and (above.state == WAITING or above.state == READY):  # mostly
             left.append(parent)
             continue
@@ -103,7 +103,7 @@ def _submitted_before(known: Record | None, row: wire.Submit) -> AnswerType:
 def register(store: MemoryStore, shard: Shard, row: wire.Register, now_ns: int) -> AnswerType:
     record = shard.records.get(row.task)
     if record is None:
-        return REFUSED if row.task in shard.records else UNKNOWN
+        return REFUSED if is_over(shard, row.task) else UNKNOWN
     if record.state in (STATE_FAILED, STATE_CANCELLED):
         return FINAL_CODE[record.state]
     rare = record.rare

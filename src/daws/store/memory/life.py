@@ -25,7 +25,7 @@ from daws.store.memory.record import (
 )
 from daws.store.memory.references import retire
 from daws.store.memory.stopping import fail, failed_remake_answer, stop_answer, stop_spawned
-from daws.store.memory.store import HeldIntent, MemoryStore, Others, Shard, serves
+from daws.store.memory.store import HeldIntent, MemoryStore, Others, Shard, is_over, serves
 from daws.wire import store as wire
 from daws.wire.store import (
     CANCELLED,
@@ -84,7 +84,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
     task = row.task
     record = shard.records.get(task)
     if record is None:
-        return DONE if task in shard.records else UNKNOWN
+        return DONE if is_over(shard, task) else UNKNOWN
     rare = record.rare
     if (  # by far the most common case
         rare is None

@@ -10,7 +10,7 @@ from daws.model.task import AGAIN, REPLICA, NodeId
 from daws.store.memory.outbox import intend
 from daws.store.memory.record import FINAL_CODE, Record, all_spawned, ready_of
 from daws.store.memory.stopping import stop_spawned
-from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.store.memory.store import MemoryStore, Shard, is_over, serves
 from daws.wire import store as wire
 from daws.wire.store import (
     ANNOUNCE,
@@ -31,7 +31,7 @@ from daws.wire.store import (
 def claim(store: MemoryStore, shard: Shard, row: wire.Claim, now_ns: int) -> AnswerType:
     record = shard.records.get(row.task)
     if record is None:
-        return DONE if row.task in shard.records else UNKNOWN
+        return DONE if is_over(shard, row.task) else UNKNOWN
     if record.state != READY and not (record.state == SUSPENDED and row.why == RETRY):
         return FINAL_CODE.get(record.state, REFUSED)
     if row.node in shard.dead:

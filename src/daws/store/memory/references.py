@@ -12,7 +12,7 @@ from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FINAL
 from daws.model.task import INLINE_BYTES, Input, NodeId
 from daws.store.memory.record import FINAL_CODE, Record, is_held
-from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.store.memory.store import MemoryStore, Shard, is_over, serves
 from daws.wire import store as wire
 from daws.wire.store import (
     CLIENT_HOLDER,
@@ -46,7 +46,7 @@ def retain(store: MemoryStore, shard: Shard, row: wire.Retain, now_ns: int) -> A
 def release(store: MemoryStore, shard: Shard, row: wire.Release, now_ns: int) -> AnswerType:
     record = shard.records.get(row.task)
     if record is None:
-        return OK if row.task in shard.records else UNKNOWN
+        return OK if is_over(shard, row.task) else UNKNOWN
     if row.holder == CLIENT_HOLDER:
         record.held = False
         if record.state == STATE_DONE:
@@ -154,7 +154,7 @@ def has_intent(home: Shard, task: int) -> bool:
 def locate(store: MemoryStore, shard: Shard, row: wire.Locate, now_ns: int) -> AnswerType:
     record = shard.records.get(row.task)
     if record is None:
-        return REFUSED if row.task in shard.records else UNKNOWN
+        return REFUSED if is_over(shard, row.task) else UNKNOWN
     if record.state == STATE_DONE:
         return wire.Available(record.outputs)
     return FINAL_CODE.get(record.state, UNDERWAY)

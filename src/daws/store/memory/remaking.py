@@ -9,11 +9,10 @@ from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, WAITING
 from daws.model.task import FROM_OUTSIDE, Input
-from daws.store.memory.closed import is_closed
 from daws.store.memory.moving import new_attempt
 from daws.store.memory.outbox import intend
 from daws.store.memory.record import FINAL_CODE, MANY_EDGES, Record, is_unclaimed, ready_of, without_places
-from daws.store.memory.store import MemoryStore, Shard, serves
+from daws.store.memory.store import MemoryStore, Shard, is_over, serves
 from daws.wire import store as wire
 from daws.wire.store import DONE, REFUSED, REMAKE_FOR, UNDERWAY, UNKNOWN, AnswerType, outbox_key
 
@@ -22,7 +21,7 @@ from daws.wire.store import DONE, REFUSED, REMAKE_FOR, UNDERWAY, UNKNOWN, Answer
 def unready(store: MemoryStore, shard: Shard, row: wire.Unready, now_ns: int) -> AnswerType:
     record = shard.records.get(row.task)
     if record is None:
-        return DONE if row.task in shard.records else UNKNOWN
+        return DONE if is_over(shard, row.task) else UNKNOWN
     key = outbox_key(row.task, REMAKE_FOR)
     intent = shard.outbox.get(key)
     if intent is not None and intent.holder != row.node:
@@ -48,8 +47,7 @@ def unready(store: MemoryStore, shard: Shard, row: wire.Unready, now_ns: int) ->
 def remake(store: MemoryStore, shard: Shard, row: wire.Remake, now_ns: int) -> AnswerType:
     record = shard.records.get(row.task)
     if record is None:
-        # A task that a failover has lost, of a session that is closed since, is never written again.
-        return REFUSED if row.task in shard.records or is_closed(shard.closed, row.task) else UNKNOWN
+        return REFUSED if is_over(shard, row.task) else UNKNOWN
     if record.state in (STATE_FAILED, STATE_CANCELLED):
         return FINAL_CODE[record.state]
     if record.state == STATE_DONE:

@@ -71,8 +71,8 @@ def fail(
         # those that this attempt has spawned. A later reader may try again: the object has a name, but no place.
         rare.remaking = False
         if record.state == WAITING:  # for lost inputs: the next attempt must not run without them
-            known = [one[0] for one in record.inputs]
-            record.inputs = (*record.inputs, *[one for one in rare.lost if one[0] not in known])
+            known = [one.object for one in record.inputs]
+            record.inputs = (*record.inputs, *[one for one in rare.lost if one.object not in known])
         record.state = STATE_DONE
         record.outputs = without_places(record.outputs)
         record.freed = True

@@ -54,6 +54,12 @@ class Shard:
         self.found: dict[tuple[int, bool], Any] = {}  # searches (see `sessions`) of which parts are yet to be asked for
 
 
+def is_over(shard: Shard, task: int) -> bool:
+    """Is it certain that a task without a record will never be created (any more)? It has retired, or its session ends
+    or has ended."""
+    return task in shard.records or is_closed(shard.closed, task)
+
+
 class MemoryStore:
     """All shards in one process. `calls` and `touched` count the requests that a real store would have served."""
 
@@ -134,8 +140,8 @@ class MemoryStore:
 
     def has_retired(self, shard: Shard, task: int) -> bool:
         """Whether a task without a record, which must have been created by now, has retired. A store that forgets
-        retired tasks assumes so; a task of a closed session is never created."""
-        return task in shard.records or self.retired_max > 0 or is_closed(shard.closed, task)
+        retired tasks assumes so."""
+        return self.retired_max > 0 or is_over(shard, task)
 
     def join(self, infos: Iterable[NodeInfo], now_ns: int = 0) -> Members:
         """Make many nodes members at once (a cluster that starts together)."""
