@@ -15,7 +15,7 @@ from typing import Any
 import hiredis
 import pytest
 
-from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Fetch, Heads, Range, Scan, Tail, Trim
+from daws.store.valkey.caller import CHANGED, DONE, LOST, Commit, Drop, Fetch, Heads, Range, Scan, Tail, Trim
 from daws.store.valkey.cells import STAMP_BYTES
 
 _READY_S = 20.0
@@ -229,6 +229,11 @@ class ShardInMemory:
         if isinstance(request, Scan):
             found = [(name, cell) for name, cell in self.cells.items() if name.isdigit() and request.node in cell]
             return [b"0", [part for pair in found for part in pair]]
+        if isinstance(request, Drop):
+            for name in [name for name, cell in self.cells.items() if name.isdigit() and len(cell) == STAMP_BYTES]:
+                if request.low <= int(name) < request.high:
+                    del self.cells[name]
+            return b"0"
         if isinstance(request, Heads):
             named = [head for name, cell in self.cells.items() if name.isdigit() for head in _heads(cell)]
             return [b"0", [*dict.fromkeys(named)]]

@@ -136,7 +136,9 @@ def forget_session(store: MemoryStore, shard: Shard, row: wire.ForgetSession, no
             left = True
     if left:
         return UNDERWAY
+    close(shard.closed, row.session)
     close(shard.closed, FUNCTIONS + row.session)
+    shard.drop_retired((row.session, FUNCTIONS + row.session))
     return OK
 
 

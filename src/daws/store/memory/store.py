@@ -5,13 +5,14 @@ beside this one, entered into the table by `serves`; `daws.store.memory` lists t
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from daws.model.cluster import Members, NodeInfo
+from daws.model.session import SESSION_BITS
 from daws.model.task import NodeId
 from daws.store.memory.closed import is_closed
 from daws.store.memory.record import Record, note
@@ -52,6 +53,11 @@ class Shard:
         self.closed: list[int] = []  # what sessions that end or have ended cannot get any more (see `closed`)
         self.estates: dict[tuple[NodeId, NodeId], tuple[int, wire.Estate]] = {}
         self.found: dict[tuple[int, bool], Any] = {}  # searches (see `sessions`) of which parts are yet to be asked for
+
+    def drop_retired(self, blocks: Collection[int]) -> None:
+        """Forget even that tasks have retired, if their numbers are in blocks that are closed (see `closed`)."""
+        for task in [task for task, one in self.records.items() if one is None and task >> SESSION_BITS in blocks]:
+            del self.records[task]
 
 
 def is_over(shard: Shard, task: int) -> bool:

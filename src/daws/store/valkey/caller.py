@@ -19,6 +19,7 @@ from msgspec import Struct
 from daws.model.errors import UnavailableError
 from daws.model.session import FIRST_BROUGHT_ID
 from daws.model.task import FIRST_SPAWNED_ID, NodeId
+from daws.store.memory.closed import FUNCTIONS
 from daws.store.memory.reading import rows_of
 from daws.store.memory.record import Record
 from daws.store.memory.sessions import FoundTasks, held_tasks, keep_found, tasks_of
@@ -106,6 +107,15 @@ class Range(Struct, frozen=True):
     high: int
 
 
+class Drop(Struct, frozen=True):
+    """A request to delete the cells of retired tasks with these numbers. The answer is the next cursor."""
+
+    shard: int
+    cursor: bytes
+    low: int
+    high: int
+
+
 class Trim(Struct, frozen=True):
     """A request to drop the entries of the log with lower numbers."""
 
@@ -113,7 +123,7 @@ class Trim(Struct, frozen=True):
     before: int
 
 
-Request = Fetch | Commit | Scan | Heads | Tail | Range | Trim
+Request = Fetch | Commit | Scan | Heads | Tail | Range | Drop | Trim
 Script = Generator[Request, Any, Any]
 DONE, CHANGED, LOST = 0, 1, 2
 """The outcome of a commit: done; other callers changed something (their cells follow: place among the reads, cell); or
@@ -181,6 +191,8 @@ class ShardCaller:
                 self._estates.pop(first.node, None)
                 yield from self._find_estate(first.node)
             answers += yield from self._update(part, now_ns, afterwards)
+            if isinstance(first, wire.ForgetSession) and answers[-1] == wire.OK:
+                yield from self._drop_retired((first.session, FUNCTIONS + first.session))
             if isinstance(first, wire.Buried):
                 self._estates.pop(first.dead, None)
                 others = (shard for shard in range(self._options.shard_count) if shard != self.shard)
@@ -326,6 +338,15 @@ class ShardCaller:
                     found[int(name)] = record
             if cursor == b"0":
                 return
+
+    def _drop_retired(self, blocks: Sequence[int]) -> Script:
+        """Delete the cells of retired tasks whose numbers are in blocks that are closed."""
+        for block in blocks:
+            low, cursor = block << wire.SESSION_BITS, b"0"
+            while True:
+                cursor = yield Drop(self.shard, cursor, low, low + (1 << wire.SESSION_BITS))
+                if cursor == b"0":
+                    break
 
     def _find_estate(self, node: NodeId) -> Script:
         """Find all tasks that a node would leave behind. It can get no more of them once it was struck, so they are

@@ -12,7 +12,7 @@ from typing import Any
 import hiredis
 from msgspec import Struct
 
-from daws.store.valkey.caller import Commit, Fetch, Heads, Range, Request, Scan, Tail
+from daws.store.valkey.caller import Commit, Drop, Fetch, Heads, Range, Request, Scan, Tail
 from daws.store.valkey.link import ServerConnection, Word
 
 _COMMIT = b"""
@@ -110,6 +110,21 @@ end
 return {page[1], found}
 """
 
+_DROP = b"""
+-- KEYS cells; ARGV cursor, two numbers. Deletes the cells of retired tasks from the first number to the one before the
+-- second (of large numbers perhaps not all). Answers the next cursor.
+local page, gone = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 1000), {}
+local low, high = tonumber(ARGV[2]), tonumber(ARGV[3])
+for i = 1, #page[2], 2 do
+  local number = tonumber(page[2][i])
+  if number and number >= low and number < high and #page[2][i + 1] == 8 then
+    gone[#gone + 1] = page[2][i]
+  end
+end
+if #gone > 0 then redis.call('HDEL', KEYS[1], unpack(gone)) end
+return page[1]
+"""
+
 _TAIL = b"""
 -- KEYS cells, log; ARGV a number, how many. Answers the number of the first entry that counts, the number of the next
 -- one, and entries from the given number on. The entry before the first one that counts is still in the list.
@@ -152,7 +167,8 @@ class Script:
         self.hash = sha1(text, usedforsecurity=False).hexdigest()
 
 
-COMMIT, SCAN, HEADS, RANGE, TAIL, TRIM = map(Script, (_COMMIT, _SCAN, _HEADS, _RANGE, _TAIL, _TRIM))
+COMMIT, SCAN, HEADS, RANGE, DROP = map(Script, (_COMMIT, _SCAN, _HEADS, _RANGE, _DROP))
+TAIL, TRIM = Script(_TAIL), Script(_TRIM)
 CHECK, AGREE = Script(_CHECK), Script(_AGREE)
 TIME = "TIME"
 
@@ -205,6 +221,8 @@ def command_of(request: Request, keys: ShardKeys) -> ServerCommand:
         return ServerCommand(keys.cells, (request.cursor,), HEADS)
     if isinstance(request, Range):
         return ServerCommand(keys.cells, (request.cursor, request.low, request.high), RANGE)
+    if isinstance(request, Drop):
+        return ServerCommand(keys.cells, (request.cursor, request.low, request.high), DROP)
     if isinstance(request, Tail):
         return ServerCommand(keys.cells, (keys.log, request.start, request.count), TAIL, 2)
     return ServerCommand(keys.cells, (keys.log, request.before), TRIM, 2)

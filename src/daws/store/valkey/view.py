@@ -4,7 +4,7 @@ The view is filled from a cache of cells. Access to a cell that is not cached ra
 read, and their new contents, are the `Change` to be committed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -182,6 +182,9 @@ class ShardView(Shard):
         self.outbox = self.records.outbox
         self.log = _Log()
         self.marks = marks
+
+    def drop_retired(self, blocks: Collection[int]) -> None:
+        """Do nothing: the caller deletes the cells when the update is committed."""
 
     def cell(self, name: bytes) -> bytes:
         """The content of a cell that belongs to no task, without its stamp."""

@@ -2,10 +2,23 @@
 
 from typing import Any
 
-from daws.model.task import TaskSpec
+from daws.model.task import TaskSpec, spawned_id
 from daws.store.memory import MemoryStore
 from daws.store.memory.sessions import FOUND_MAX
-from daws.wire.store import CLIENT_HOLDER, SESSION_BITS, Cancel, FindHeld, HeldTasks, Release, Submit
+from daws.wire.store import (
+    CLIENT_HOLDER,
+    OK,
+    SESSION_BITS,
+    Cancel,
+    CloseSession,
+    Create,
+    FindHeld,
+    Finish,
+    ForgetSession,
+    HeldTasks,
+    Release,
+    Submit,
+)
 
 FIRST = 1 << SESSION_BITS
 
@@ -85,3 +98,15 @@ def test_searches_of_askers_that_have_died_do_not_add_up():
         store.apply(0, [Submit(TaskSpec((session << SESSION_BITS) + number), (), 0) for number in range(20)], 0)
         assert part(store, 0, session).more
     assert len(store.shards[0].found) == FOUND_MAX
+
+
+def test_nothing_is_left_of_the_tasks_of_a_session_that_was_forgotten():
+    store, records = store_with(30)
+    store.apply(0, [Submit(TaskSpec((2 << SESSION_BITS) + number), (), 0) for number in range(3)], 0)
+    for task in range(FIRST, FIRST + 30):
+        store.apply(0, [Finish(task, 0, 0), Release(task, CLIENT_HOLDER)], 0)
+    created = spawned_id(FIRST, 0, 1)
+    store.apply(0, [Create(TaskSpec(created, FIRST + 1), owner=0), Finish(created, 0, 0)], 0)
+    assert store.apply(0, [CloseSession(1), ForgetSession(1)], 0) == [OK, OK]
+    left = [task for task in records if task >> SESSION_BITS != 2]
+    assert left == [created], "its number does not say of which session it is, so it might be created again"

@@ -31,6 +31,15 @@ CALLER, ATTEMPT, VIEW = "store/valkey/caller.py", "store/valkey/attempt.py", "st
 SAFETY, TOLD = "store/valkey/safety.py", "store/valkey/told.py"
 
 MUTANTS = (
+    Mutant(
+        "the cells of an ended session stay", 6, CALLER,
+        "                yield from self._drop_retired((first.session, FUNCTIONS + first.session))\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "each part of a session is searched for anew", 6, CALLER,
+        "            keep_found(self._found, key, found)\n", "            pass\n",
+    ),
     Mutant("an update is not counted", 11, CALLER, "                    self.position = commit.number\n", ""),
     Mutant(
         "a server that went back in time is believed", 11, CALLER,

@@ -12,6 +12,9 @@ from daws.store.valkey.attempt import DropEstate, Outage, StoreOptions, Tidy
 from daws.store.valkey.caller import DONE, Commit, Fetch, Range, Scan, ShardCaller, StoreChangedError
 from daws.store.valkey.cells import node_bytes
 from daws.wire.store import (
+    CANCELLED,
+    CLIENT_HOLDER,
+    OK,
     REFUSED,
     SESSION_BITS,
     SHARD_BLOCK_BITS,
@@ -19,10 +22,12 @@ from daws.wire.store import (
     Buried,
     Claim,
     Clear,
+    CloseSession,
     Create,
     Estate,
     FindHeld,
     Finish,
+    ForgetSession,
     Granted,
     HeldTasks,
     Inspect,
@@ -341,3 +346,17 @@ def test_a_session_is_searched_once_however_many_parts_are_asked_for():
     assert [type(one) for one in shard.asked].count(Range) == 1
     (again,) = shard.run(caller, [FindHeld(1, first + 30, 12)])
     assert isinstance(again, HeldTasks) and len(again.tasks) == 10, "a part that is asked for without those before it"
+
+
+def test_nothing_is_left_of_the_tasks_of_a_session_that_was_forgotten():
+    shard, caller, other = Shard(), a_caller(), a_caller()
+    first = 1 << SESSION_BITS
+    tasks = [*range(first, first + 5)]
+    shard.run(caller, [submit(task) for task in tasks])
+    shard.run(other, [Finish(task, 0, ANN) for task in tasks])
+    shard.run(caller, [submit(2 << SESSION_BITS), CloseSession(1)])
+    shard.run(caller, [Release(task, CLIENT_HOLDER) for task in tasks])
+    assert shard.run(caller, [ForgetSession(1)]) == [OK]
+    assert [int(name) for name in shard.cells if name.isdigit()] == [2 << SESSION_BITS]
+    assert shard.run(other, [submit(task) for task in tasks]) == [CANCELLED] * 5, "what it has cached is out of date"
+    assert shard.run(other, [Finish(first, 0, ANN)]) == [module.wire.DONE]
