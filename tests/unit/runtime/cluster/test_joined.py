@@ -610,6 +610,7 @@ def test_whoever_asks_for_an_end_hears_it_with_all_others(client: Client):
 def test_a_cancel_is_ordered_of_one_node_after_the_other_until_one_has_it(client: Client):
     client.submit(BASE, 4)
     client.joined.cancel((BASE,))
+    assert not client.told(CancelOrder), "the task is on its way to the store"
     client.answer()
     ((first, order),) = client.told(CancelOrder)
     assert order.tasks == (BASE,)

@@ -44,6 +44,7 @@ from daws.wire.store import (
     TrimLog,
     shard_of,
 )
+from daws.wire.store import DONE as HAS_ENDED
 from tests.contract.store.desk import info
 from tests.valkey import ShardInMemory
 
@@ -359,4 +360,4 @@ def test_nothing_is_left_of_the_tasks_of_a_session_that_was_forgotten():
     assert shard.run(caller, [ForgetSession(1)]) == [OK]
     assert [int(name) for name in shard.cells if name.isdigit()] == [2 << SESSION_BITS]
     assert shard.run(other, [submit(task) for task in tasks]) == [CANCELLED] * 5, "what it has cached is out of date"
-    assert shard.run(other, [Finish(first, 0, ANN)]) == [module.wire.DONE]
+    assert shard.run(other, [Finish(first, 0, ANN)]) == [HAS_ENDED]
