@@ -5,9 +5,11 @@ Then its run is held back until they are here.
 """
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from daws.core.effects import StartRun
+from daws.core.events import RunEnded
 from daws.data.folders import remove_tree
 from daws.data.tags import digest_in, folder_of, name_in, number_in, root_of, split
 from daws.model.errors import DawsError
@@ -65,6 +67,18 @@ class FunctionTable:
     def release(self, missing: int) -> list[StartRun]:
         """The runs that waited for something that may be here now."""
         return self.held_back.pop(missing, [])
+
+    def give_up(self, functions: Iterable[int], runs: dict[int, Any]) -> list[RunEnded]:
+        """Take the runs that wait for one of these functions, which are gone with their session, out of `runs`. The
+        answer is how they end."""
+        ended: list[RunEnded] = []
+        for function in functions:
+            for effect in self.release(function):
+                if runs.pop(effect.run, None) is not None:
+                    task = effect.ready.spec.id
+                    error = f"task {task} needs function {function}, which is gone with its session"
+                    ended.append(RunEnded(task, effect.run, 0, (), error))
+        return ended
 
     def forget(self, is_over: Callable[[int], bool], runs: Collection[int], kinds: set[int]) -> tuple[int, ...]:
         """Let go of functions whose root `is_over`, which are returned, and of runs that were held back and are no more

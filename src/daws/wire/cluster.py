@@ -52,13 +52,14 @@ class AskEnds(Word, frozen=True):
 
 
 class Forgotten(Word, frozen=True):
-    """The store does not know any more how these tasks have ended."""
+    """The store does not know these tasks any more, nor how they have ended. Functions among them have gone with their
+    session."""
 
     tasks: list[int]
 
 
 class AskFunction(Word, frozen=True):
-    """Answered by Learn, as soon as somebody knows it."""
+    """Answered by Learn, as soon as somebody knows it, or by Forgotten if nobody ever will."""
 
     function: int
 

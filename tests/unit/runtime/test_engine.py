@@ -134,6 +134,21 @@ def test_a_run_that_comes_before_its_function_waits_for_it(tmp_path: Path):
     assert hands.told == [(7, b"seven"), 1, 4]
 
 
+def test_runs_fail_that_wait_for_a_function_which_is_gone_with_its_session(tmp_path: Path):
+    engine = engine_with(ObjectFiles(None, tmp_path))
+    hands: Any = engine.pool
+    for run, kind in enumerate((5, 6, 5, 5)):
+        engine._start_run(StartRun(run, 0, Ready(TaskSpec(run, kind), 0, 0)))
+    del engine.runs[2]  # it was stopped
+    ended = engine.functions.give_up([5, 9], engine.runs)
+    error = "task {} needs function 5, which is gone with its session"
+    assert ended == [RunEnded(run, run, 0, (), error.format(run)) for run in (0, 3)]
+    hands.told.clear()
+    engine.learn(5, b"code")
+    engine.learn(6, b"code")
+    assert hands.told == [(6, b"code"), 1]
+
+
 def test_functions_that_are_over_are_let_go_of_unless_runs_have_them(tmp_path: Path):
     engine = engine_with(ObjectFiles(None, tmp_path))
     hands: Any = engine.pool

@@ -41,11 +41,13 @@ from daws.wire.store import (
     Estate,
     Leased,
     ListSessions,
+    Locate,
     Owned,
     Row,
     SessionList,
     UseStrategy,
     Watch,
+    shard_of,
 )
 from daws.wire.worker import Learn
 
@@ -200,11 +202,16 @@ class StoreFront:
         await self.find_functions([word.function])
 
     async def find_functions(self, functions: Sequence[int]) -> None:
-        """Send functions that are in the store to all that have asked for them. The others are on their way."""
+        """Send functions that are in the store to all that have asked for them, and tell these which functions have
+        gone with their session. The others are on their way."""
         for function, record in (await self.records(functions)).items():
             if record is not None and is_function(record):
                 for asker in self._wanted.pop(function, ()):
                     asker.send(Learn(function, record.outputs[0].value))
+            elif record is None:
+                (answer,) = await self.rows(shard_of(function, self._shard_count), [Locate(function)])
+                for asker in self._wanted.pop(function, ()) if answer == REFUSED else ():
+                    asker.send(Forgotten([function]))
 
     # -- the cluster ---------------------------------------------------------------------------------------------------
 
@@ -243,9 +250,10 @@ class StoreFront:
         for a while: nodes are told as well when it is there again."""
         answer = await self._sessions()
         before, self._open = self._open, {one.number for one in answer.sessions}
-        for function in [*self._wanted]:
-            if owner_of(function, FROM_OUTSIDE) not in self._open:
-                del self._wanted[function]
+        over = [function for function in self._wanted if owner_of(function, FROM_OUTSIDE) not in self._open]
+        await self.find_functions(over)
+        for function in over:
+            self._wanted.pop(function, None)
         if before is not None and before != self._open:
             for asker in self.nodes.values():
                 self.send_quietly(asker, OpenSessions([*self._open]))

@@ -212,7 +212,9 @@ class NodeHost:
             elif isinstance(word, Ends):
                 self._life.engine.on_ended(word.outcomes)
             elif isinstance(word, Forgotten):
-                self._life.engine.nesting.on_forgotten(word.tasks)
+                engine = self._life.engine
+                engine.nesting.on_forgotten(word.tasks)
+                engine.happened([*engine.functions.give_up(word.tasks, engine.runs)])
             elif isinstance(word, Learn):
                 self._life.engine.learn(word.function, word.pickled)
             elif isinstance(word, OpenSessions):

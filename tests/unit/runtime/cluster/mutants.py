@@ -50,7 +50,11 @@ MUTANTS = (
     ),
     Mutant(
         "functions of a session that has ended are waited for", 6, FRONT,
-        "                del self._wanted[function]\n", "                pass\n",
+        "        over = [function for function in self._wanted if", "        over = [function for function in () if",
+    ),
+    Mutant(
+        "runs wait for a function that is gone with its session", 6, FRONT,
+        "                    asker.send(Forgotten([function]))\n", "                    pass\n",
     ),
     Mutant(
         "a node is told that a task is lost which it is about to create", 10, FRONT,

@@ -463,6 +463,10 @@ def test_functions_go_with_their_session_and_nodes_hear_of_it(site: Site):
     assert set(site.server._wanted) == {task_of(other, 9)}
     site.server._quietly._on_time(cast(Any, site.server.nodes[number]))
     assert node.hears(OpenSessions) == [OpenSessions([other.session])]
+    assert node.hears(Forgotten) == [Forgotten([task_of(attached, 9)])], "runs wait for it"
+    node.tells(AskFunction(brought), AskFunction(task_of(other, 8)))
+    assert node.hears(Forgotten) == [Forgotten([brought])]
+    assert set(site.server._wanted) == {task_of(other, 8), task_of(other, 9)}
 
 
 @pytest.mark.parametrize("is_brought", [False, True])
