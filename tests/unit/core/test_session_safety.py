@@ -13,6 +13,7 @@ from daws.core.session_events import (
     TasksCancelled,
 )
 from daws.model.states import FAILED
+from daws.model.task import Input
 from daws.store.memory import MemoryStore
 from daws.wire.messages import CancelOrder, CancelTaken, Submission, SubmissionTaken
 from daws.wire.store import AnswerType, DetachSession, FindHeld, Finish, Row, Submit
@@ -72,7 +73,7 @@ def test_an_end_is_not_missed_that_comes_while_a_session_is_searched():
     store = BusyStore()
     first = Harness(store, name="mine")
     first.submit(BASE)
-    store.ending.append(Finish(BASE, 0, first.record(BASE).owner, ((BASE, 100, BASE, (0,), b""),)))
+    store.ending.append(Finish(BASE, 0, first.record(BASE).owner, (Input(BASE, 100, BASE, (0,), b""),)))
     second = Harness(store, b"nonce-2", 2 * LEASE_NS, name="mine")
     assert of(SessionOpened, second.seen) and not store.ending
     assert [end.task for end in ends(second.tick())] == [BASE]
