@@ -29,8 +29,8 @@ def record(name: str) -> Journal:
 
     def prepare(kernel: Kernel) -> None:
         kernel.journals = {
-            core.node: Journal(core.info, kernel.strategy, kernel.config, kernel.seed)
-            for core in [machine.core for machine in kernel.seats.values()]
+            node: Journal(machine.info, kernel.strategy, kernel.config, kernel.seed)
+            for node, machine in kernel.seats.items()
         }
 
     graph = parse_workload(workload).build(nodes, 1, 7)

@@ -137,7 +137,6 @@ class Kernel:
         for info in infos:
             machine = Machine(info)
             self.machines.append(machine)
-            machine.core = NodeCore(info, strategy, config, seed)
             self.seats[info.id] = machine
         self.client_machine = Machine(NodeInfo(CLIENT, ()))
         self.shard_free_ns = [0] * store.shard_count
@@ -175,7 +174,8 @@ class Kernel:
         """Put the session into the store, then wake everybody up at time 0."""
         self.client.hand_in(self.store.members, self._serve_before_time)
         started = Started(self.store.members)
-        for node in self.seats:
+        for node, machine in self.seats.items():  # only now: to plan takes memory of its own for each node
+            machine.core = NodeCore(machine.info, self.strategy, self.config, self.seed)
             self.push(0, node, started)
         first = self.graph.external_start
         put: dict[int, list[tuple[int, int]]] = {}

@@ -5,10 +5,9 @@ import math
 import resource
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from daws.core import view
 from daws.core.journal import Journal
@@ -370,10 +369,10 @@ def summarise(kernel: Kernel, cluster: SimulatedCluster, settings: Settings, wal
     states = [state for state, _ in kernel.client.ended.values()]
     peak = peak_of(kernel.graph, *kernel.ended)
 
-    counted = [view.counts(core) for core in cores]
-
-    def total(name: str) -> Any:
-        return sum(getattr(one, name) for one in counted)
+    totals = dict.fromkeys(view.NodeCounts.__struct_fields__, 0)
+    for core in cores:
+        for name, count in structs.asdict(view.counts(core)).items():
+            totals[name] += count
 
     return Result(
         tasks=kernel.graph.task_count,
@@ -391,13 +390,13 @@ def summarise(kernel: Kernel, cluster: SimulatedCluster, settings: Settings, wal
         peak_bytes=peak.total_bytes,
         peak_node_bytes=peak.node_bytes,
         peak_objects=peak.objects,
-        local_hits=total("local_hits"),
-        cache_hits=total("cache_hits"),
-        pushes=total("pushes"),
-        steals=total("steals"),
-        failed_steals=total("failed_steals_total"),
-        gives=total("gives"),
-        replicas=total("replicas"),
+        local_hits=totals["local_hits"],
+        cache_hits=totals["cache_hits"],
+        pushes=totals["pushes"],
+        steals=totals["steals"],
+        failed_steals=totals["failed_steals_total"],
+        gives=totals["gives"],
+        replicas=totals["replicas"],
         messages=kernel.message_count,
         store_calls=kernel.store.calls,
         store_records=kernel.store.touched,

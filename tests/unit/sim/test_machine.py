@@ -6,6 +6,7 @@ import pytest
 
 from daws.core.effects import FetchObjects
 from daws.core.events import ObjectsFetched, ObjectsLost, ObjectsPut
+from daws.core.node import NodeCore
 from daws.core.objects import own_objects
 from daws.model.cluster import NodeInfo
 from daws.model.task import INLINE_BYTES, Input, ObjectTransfer, TaskSpec
@@ -66,6 +67,7 @@ def fetches(network, there, believed):
     source, reader = kernel.seats[0], kernel.seats[1]
     if there:
         source.keep([0])
+    source.core = NodeCore(source.info, kernel.strategy, kernel.config, 0)
     if believed:
         own_objects(source.core).sizes = {0: 1_000_000}
     monitor: Any = Monitor()
