@@ -94,6 +94,7 @@ class Intents(Part, frozen=True):
     estates: list[tuple[NodeId, NodeId, int, Estate]]
     closed: list[int] = []
     trimmed: int = 0
+    left: list[tuple[NodeId, list[int]]] = []
 
 
 class Membership(Part, frozen=True):
@@ -150,6 +151,7 @@ def _parts(store: MemoryStore, now_ns: int) -> Iterator[PartType]:
             [(dead, heir, part, estate) for (dead, heir), (part, estate) in shard.estates.items()],
             shard.closed[:],
             shard.trimmed,
+            [*shard.left.items()],
         )
     yield Membership(
         now_ns,
@@ -262,6 +264,7 @@ def _add_to(shard: Shard, part: Records | CommittedRows | Retired | Intents) -> 
         shard.estates = {(dead, heir): (number, estate) for dead, heir, number, estate in part.estates}
         shard.closed = [*part.closed]
         shard.trimmed = part.trimmed
+        shard.left = {node: [*tasks] for node, tasks in part.left}
 
 
 def _record(kept: KeptRecord) -> Record:

@@ -6,6 +6,8 @@ died while it was, as far as known, running there. A node that left in good orde
 had to leave behind are under no suspicion.
 """
 
+from collections.abc import Iterator
+
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import READY, SUSPENDED
@@ -42,14 +44,13 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
                 break
             shard.outbox[key] = HeldIntent(row.node, intent.others, intent.mark)
             keys[key] = None
-    for task, record in () if more else list(shard.records.items()):
-        if record is None:
-            continue
+    for task, record in () if more else _left_by(shard, row.dead):
         if record.rare is not None and row.dead in record.rare.replicas:
             record.rare.replicas = tuple(node for node in record.rare.replicas if node != row.dead)
         if record.owner != row.dead or record.state not in (READY, SUSPENDED):
             continue
         if len(ready) + len(keys) >= row.limit:
+            shard.left[row.dead].append(task)
             more = True
             break
         heir = _inherit(shard, record, row.node, died=row.dead not in store.departed)
@@ -69,6 +70,24 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
     else:
         shard.estates.pop((row.dead, row.node), None)  # nothing is left: a repeated request, for any part, gets nothing
     return answer
+
+
+def _left_by(shard: Shard, dead: NodeId) -> Iterator[tuple[int, Record]]:
+    """The tasks that a dead node may have left behind, one after the other. All tasks are looked through for the first
+    part, and once more for the last one: the end of a run that comes late may give the node some that become ready."""
+    while True:
+        is_fresh = dead not in shard.left
+        if is_fresh:
+            shard.left[dead] = shard.left_by(dead)
+        left = shard.left[dead]
+        while left:
+            task = left.pop()
+            record = shard.records.get(task)
+            if record is not None:
+                yield task, record
+        del shard.left[dead]
+        if is_fresh:
+            return
 
 
 def _inherit(shard: Shard, record: Record, heir: NodeId, died: bool) -> Ready | None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from daws.model.cluster import Members, NodeInfo
 from daws.model.session import SESSION_BITS
+from daws.model.states import READY, SUSPENDED
 from daws.model.task import NodeId
 from daws.store.memory.closed import is_closed
 from daws.store.memory.record import Record, note
@@ -40,7 +41,19 @@ class Shard:
     """The part of the store within which an update is atomic. A retired task leaves None behind, for a while at least
     (`retired_max`)."""
 
-    __slots__ = ("closed", "dead", "estates", "found", "log", "marks", "outbox", "records", "retired", "trimmed")
+    __slots__ = (
+        "closed",
+        "dead",
+        "estates",
+        "found",
+        "left",
+        "log",
+        "marks",
+        "outbox",
+        "records",
+        "retired",
+        "trimmed",
+    )
 
     def __init__(self) -> None:
         self.records: dict[int, Record | None] = {}
@@ -52,7 +65,22 @@ class Shard:
         self.dead: set[NodeId] = set()
         self.closed: list[int] = []  # what sessions that end or have ended cannot get any more (see `closed`)
         self.estates: dict[tuple[NodeId, NodeId], tuple[int, wire.Estate]] = {}
+        self.left: dict[NodeId, list[int]] = {}  # what dead nodes may have left behind, last first (see `estates`)
         self.found: dict[tuple[int, bool], Any] = {}  # searches (see `sessions`) of which parts are yet to be asked for
+
+    def left_by(self, node: NodeId) -> list[int]:
+        """The tasks that a node which is struck would leave behind, last first."""
+        left = [
+            task
+            for task, record in self.records.items()
+            if record is not None
+            and (
+                (record.owner == node and record.state in (READY, SUSPENDED))
+                or (record.rare is not None and node in record.rare.replicas)
+            )
+        ]
+        left.reverse()
+        return left
 
     def drop_retired(self, blocks: Collection[int]) -> None:
         """Forget even that tasks have retired, if their numbers are in blocks that are closed (see `closed`)."""

@@ -183,6 +183,10 @@ class ShardView(Shard):
         self.log = _Log()
         self.marks = marks
 
+    def left_by(self, node: NodeId) -> list[int]:
+        """The tasks that `look_for` has chosen, last first."""
+        return self.records.estate[::-1]
+
     def drop_retired(self, blocks: Collection[int]) -> None:
         """Do nothing: the caller deletes the cells when the update is committed."""
 

@@ -1,9 +1,12 @@
 """What only the store in memory does: it remembers what it told heirs, no longer than they may ask again."""
 
+from typing import Any
+
 from daws.model.states import FAILED, READY
+from daws.store.log.state import Restoring, parts_of
 from daws.store.memory import MemoryStore
 from daws.testing import created
-from daws.wire.store import ANNOUNCE, Buried, Claim, Estate, Inspect, Story, TakeOver
+from daws.wire.store import ANNOUNCE, Buried, Claim, Estate, Finish, Inspect, Story, TakeOver
 
 
 def with_tasks(*tasks: int, history: bool = False) -> MemoryStore:
@@ -59,3 +62,49 @@ def test_histories_tell_of_those_who_took_over():
     (story,) = store.apply(0, [Inspect(1)], 40)
     assert isinstance(story, Story)
     assert story.history == ((READY, 0, 0), (READY, 10, 5), (READY, 20, 6), (FAILED, 30, 7))
+
+
+class CountedRecords(dict[int, Any]):
+    """Records that count how often all of them are looked at."""
+
+    walks = 0
+
+    def items(self) -> Any:
+        self.walks += 1
+        return super().items()
+
+
+def test_all_tasks_are_looked_through_twice_however_many_parts_are_taken():
+    store = with_tasks(*range(60))
+    shard = store.shards[0]
+    shard.records = records = CountedRecords(shard.records)
+    taken: list[int] = []
+    for part in range(12):
+        (answer,) = store.apply(0, [TakeOver(0, 5, part, 5)], 0)
+        assert isinstance(answer, Estate) and answer.more == (part < 11)
+        taken += [one.spec.id for one in answer.ready]
+    assert taken == list(range(60)) and records.walks == 2
+    assert not shard.left
+
+
+def test_what_the_end_of_a_late_run_gives_to_the_dead_is_taken_as_well():
+    """The run is committed, because its task is yet to be taken over."""
+    store = MemoryStore(direct=True)
+    for row in created({1: [], 2: [], 3: [], 4: [3]}, 0):
+        store.apply(0, [row], 0)
+    (first,) = store.apply(0, [TakeOver(0, 5, 0, 2)], 0)
+    assert isinstance(first, Estate) and [one.spec.id for one in first.ready] == [1, 2] and first.more
+    store.apply(0, [Finish(3, 0, 0)], 0)
+    (last,) = store.apply(0, [TakeOver(0, 5, 1, 2)], 0)
+    assert isinstance(last, Estate) and [one.spec.id for one in last.ready] == [4] and not last.more
+
+
+def test_an_estate_that_is_half_taken_goes_on_after_a_restart():
+    store, restored = with_tasks(*range(6)), MemoryStore(2)
+    store.apply(0, [TakeOver(0, 5, 0, 2)], 0)
+    restoring = Restoring(restored)
+    for kept in parts_of(store, 0):
+        restoring.add(kept)
+    assert restored.shards[0].left == store.shards[0].left != {}
+    for part in (1, 2):
+        assert store.apply(0, [TakeOver(0, 5, part, 2)], 0) == restored.apply(0, [TakeOver(0, 5, part, 2)], 0)
