@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn, TypeVar, Unpack
 from daws.client import tuning
 from daws.client.defaults import default_nodes, default_strategy, default_workers
 from daws.client.given import flag, whole
-from daws.client.hints import (
-    answer_to,
-    check_workers,
-    refuse_method_option,
-    workers_of,
-)
+from daws.client.hints import answer_to, check_workers, refuse_method_option, workers_of
 from daws.client.lifetime import Lifetime
 from daws.client.signatures import ClusterMethods
 from daws.client.starting import (
@@ -29,11 +24,10 @@ from daws.client.starting import (
     devices_of,
     fork_server,
     journal_folder,
-    memo_layer,
+    memo_folder,
     recording_from,
     start_janitor,
     strategy_of,
-    with_memo,
 )
 from daws.data.limits import check_open_files
 from daws.data.session import SessionFolders as Folders
@@ -134,7 +128,7 @@ class Cluster(Lifetime, ClusterMethods):
             strategy = default_strategy()
         self._recording = recording_from(trace, export, plot, timeline)
         self._timeline = timeline if self._recording is None else self._recording.timeline
-        layer = memo_layer(memo)
+        results = memo_folder(memo)
         if kind == "processes":
             check_open_files(workers)
         self._nodes = nodes
@@ -184,7 +178,7 @@ class Cluster(Lifetime, ClusterMethods):
                 server.bury(kill=True)
             self._remove_folders()
             raise
-        self._opened(layer(session))
+        self._opened(session, results)
         self._tune(tune)
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
@@ -240,7 +234,7 @@ class Cluster(Lifetime, ClusterMethods):
         session = self._open()
         session.check(options)
         if options.memo is not None:
-            return with_memo(session).map(self.workers, function, iterables, chunk, options)
+            return session.memo_tasks().map(self.workers, function, iterables, chunk, options)
         return map_chunks(session, self.workers, function, iterables, chunk, options)
 
     def put(self, value: T, **others: Never) -> Future[T]:
@@ -285,7 +279,7 @@ class Cluster(Lifetime, ClusterMethods):
     @property
     def memo(self) -> Memo:
         """The number of tasks with `memo=True` that were reused, the number that ran, and why they ran."""
-        return with_memo(self._open()).memo
+        return self._open().memo_tasks().counts
 
     # -- its nodes and sessions ----------------------------------------------------------------------------------------
 

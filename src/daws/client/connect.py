@@ -18,7 +18,8 @@ from daws.client.modules import OwnModules, ShippedFunctions
 from daws.client.recording import Recording
 from daws.client.results import StoredResults, objects_of
 from daws.client.session import Session
-from daws.client.starting import check_memory, memo_layer, recording_from, start_janitor
+from daws.client.starting import check_memory, memo_folder, recording_from, start_janitor
+from daws.data.memo import MemoFolder
 from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
 from daws.model.context import format_context
@@ -76,7 +77,7 @@ def connect(
     facts = Facts() if flag("explain", explain) else None
     limit_bytes = check_memory(memory_bytes)
     shipped = OwnModules(modules)
-    layer = memo_layer(memo)
+    results = memo_folder(memo)
     recording = recording_from(trace, export, plot, timeline)
     reach = Reach(os.fspath(folder), "client")
     timeline = timeline if recording is None else recording.timeline
@@ -84,7 +85,7 @@ def connect(
     def join(folders: Folders) -> JoinedSession:
         return JoinedSession(reach, session, keep, folders, limit_bytes, timeout, shipped, timeline, facts)
 
-    return ConnectedCluster(os.path.abspath(folder), join, layer, recording, timeline)
+    return ConnectedCluster(os.path.abspath(folder), join, results, recording, timeline)
 
 
 class ConnectedCluster(Cluster):
@@ -94,11 +95,11 @@ class ConnectedCluster(Cluster):
         self,
         folder: str,
         join: "Callable[[Folders], JoinedSession]",
-        layer: Callable[[Session], Session],
+        results: MemoFolder | None,
         recording: Recording | None,
         timeline: Timeline | None,
     ) -> None:
-        """Make the session by `join`, with the `layer` for results that are reused."""
+        """Make the session by `join`; `results` of tasks with `memo=` are kept in that folder."""
         self._timeline = timeline
         self._recording = recording
         self._lock = Lock()
@@ -117,7 +118,7 @@ class ConnectedCluster(Cluster):
             raise
         self._joined = joined
         self.strategy = joined.strategy
-        self._opened(layer(joined))
+        self._opened(joined, results)
         self._look()
 
     @property

@@ -1,7 +1,7 @@
 """Where a task ran and why, in a few lines of words and numbers."""
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -13,9 +13,6 @@ from daws.runtime.outcomes import NODE
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.wire.messages import COPY, GIVEN, LEAVING, PUSH, STOLEN
 from daws.wire.notes import Decided, FactType, Handed, RunFact, Sent
-
-if TYPE_CHECKING:
-    from daws.client.session import Session
 
 HANDED = {
     PUSH: "got it from node {}, whose `place` chose this node",
@@ -97,8 +94,9 @@ class Explanation(Struct, frozen=True):
         return text(title, "\n".join([line.removeprefix("  ") for line in rest.splitlines()]))
 
 
-def explain(session: "Session", future: Future[Any]) -> Explanation:
+def explain(future: Future[Any]) -> Explanation:
     """Say where a task ran and why, as far as that is known to its session."""
+    session = future._session
     facts, is_alone = session.facts, session._is_alone
     if facts is not None and not is_alone and session._closed is None and not session.engine.is_here:
         with suppress(DawsError):
@@ -113,7 +111,7 @@ def explain(session: "Session", future: Future[Any]) -> Explanation:
         raised = session.exception_of(future)
         error = f"{type(raised).__name__}: {raised}"
     found = None if facts is None else facts.of(future.task)
-    return Explanation(future.task, future.state, error, outputs, found, session.memo_of(future.task) or "")
+    return Explanation(future.task, future.state, error, outputs, found, session.memo_notes.get(future.task, ""))
 
 
 def _line(fact: FactType) -> str:

@@ -140,12 +140,14 @@ class Future(Struct, Generic[T], gc=False, eq=False):
 
     def explain(self) -> "Explanation":
         """Say where the task ran and why. Most of the numbers are recorded only with `Cluster(explain=True)`."""
-        return self._session.explain(self)
+        from daws.client.explaining import explain
+
+        return explain(self)
 
     @property
     def memo(self) -> str | None:
         """The reason why a task with `memo=True` ran, or where its result was reused from. None for other tasks."""
-        return self._session.memo_of(self.task)
+        return self._session.memo_notes.get(self.task)
 
     def running(self) -> bool:
         """Does a worker run the task now? Asks the nodes."""

@@ -116,6 +116,7 @@ class InnerSession:
 
     def __init__(self, nest: RunNest) -> None:
         self.nest = nest
+        self.memo_notes: dict[int, str] = {}  # none: tasks that tasks submit are not looked up
         self.futures: dict[int, tuple[InnerFuture[Any], ...]] = {}  # by number of the task: one for each output
         self._files: dict[int, ObjectFile] = {}  # by object that does not travel with messages
         self._raised = FailureBook()
@@ -139,9 +140,6 @@ class InnerSession:
     def may_have_failed_items(self, task: int) -> bool:
         """Return True: nothing is known here without reading the results."""
         return True
-
-    def memo_of(self, task: int) -> None:
-        """Tasks that tasks submit are not looked up."""
 
     def submit_number(
         self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options

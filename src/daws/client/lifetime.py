@@ -20,6 +20,7 @@ from daws.model.errors import ClosedError
 if TYPE_CHECKING:
     from daws.client.cluster import Cluster
     from daws.client.session import Session
+    from daws.data.memo import MemoFolder
 
 FORKED = "the cluster belongs to the process that this one is a fork of; make a new one"
 _open: WeakSet[Lifetime] = WeakSet()
@@ -36,12 +37,14 @@ class Lifetime:
     _session: Session | None
     _lock: Lock
 
-    def _opened(self, session: Session) -> None:
-        """Tasks can be submitted from now on."""
+    def _opened(self, session: Session, results: MemoFolder | None) -> None:
+        """Tasks can be submitted from now on. The `results` of those with `memo=` are kept in that folder."""
         if os.environ.get("DAWS_LOG"):
             from daws.logs import set_up_by_environment
 
             set_up_by_environment()
+        if results is not None:
+            session.reuse(results)
         self._session = session
         _open.add(self)
 

@@ -4,7 +4,7 @@ A result is found again if nothing that it was made of has changed: the function
 by content, the version that the user gave. The result of a task with `memo=` counts as the call that makes it, so whole
 graphs are looked up before anything has run. Each call can be asked why it was run again.
 
-`MemoSession` is a layer around a session of any kind, and needs no more of it than others do.
+`MemoTasks` is the part of a session that does this. Sessions of all kinds have it if the cluster has a folder.
 """
 
 import logging
@@ -17,7 +17,6 @@ from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from daws.client.cancelled import TaskCancelledError
 from daws.client.future import CANCELLED, INLINE, PENDING, Future, collecting, output_futures
@@ -98,13 +97,13 @@ class Awaited(Struct, eq=False):
     futures: Sequence[Future[Any]] = ()  # held, so that their objects stay
 
 
-class MemoSession:
-    """A session with a folder of results. It has all that the session around which it is has."""
+class MemoTasks:
+    """The tasks with `memo=` of a session, and the folder of their results."""
 
-    def __init__(self, plain: "Session", folder: MemoFolder) -> None:
-        self.plain = plain
+    def __init__(self, session: "Session", folder: MemoFolder) -> None:
+        self.session = session
         self.folder = folder
-        self.memo = Memo(folder)
+        self.counts = Memo(folder)
         self.keys = CallKeys()
         self.calling = RLock()
         self.running: dict[str, Sequence[Future[Any]]] = {}  # by key: futures of tasks whose results are not kept yet
@@ -114,29 +113,13 @@ class MemoSession:
         self._keeper: Thread | None = None
         self._complained = False
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.plain, name)
-
     # -- in ------------------------------------------------------------------------------------------------------------
 
-    def check(self, options: Options) -> None:
-        """Refuse tasks that no executor of this cluster could run."""
-        self.plain.check(_without_memo(options))
-
-    def submit(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Future[Any]:
-        """Submit a task, unless it is one with `memo=` and an earlier run has its result."""
-        if getattr(type(function), "_is_task", False):
-            return self.start_task(function._sent_function(), args, kwargs, function._checked)  # type: ignore[no-any-return]
-        return self.plain.submit(function, args, kwargs)
-
-    def start_task(
+    def start(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
     ) -> Any:
-        """Submit a task with options, unless it is one with `memo=` and an earlier run has its results."""
-        if options.memo is None:
-            return self.plain.start_task(function, args, kwargs, options)
-        self.check(options)
-        number = self.plain.number_of(function)
+        """Submit a task, unless an earlier run has its results."""
+        number = self.session.number_of(function)
         call_of = partial(self.keys.of_call, function, args, kwargs, options)
         run = partial(self.run, number, args, kwargs, options)
         futures = self.found_or_run(full_name(function), call_of, options.outputs, run, self._reused)
@@ -159,14 +142,14 @@ class MemoSession:
             futures = run()
             self.note(futures[0].task, name, f"ran, and is not kept: {error}")
             return futures
-        is_locked = self.calling.acquire(blocking=not self.plain.engine.is_here)
+        is_locked = self.calling.acquire(blocking=not self.session.engine.is_here)
         try:
             running = self.running.get(call.key)
             if running is not None:
                 return running
             entry, wrong = self._find(call)
             if entry is not None and len(entry.outputs) == outputs:
-                self.memo.reused += 1
+                self.counts.reused += 1
                 log.info("%s: reused from %s", call.name, entry.path)
                 return reuse(call, entry)
             why = self._why(call, wrong)
@@ -195,7 +178,7 @@ class MemoSession:
             self._why(call, wrong) if call is not None and entry is None else ""
             for call, (entry, wrong) in zip(calls, found, strict=True)
         ]
-        many = self.plain.number_of(Chunked(function, options.retries)) if missing else 0
+        many = self.session.number_of(Chunked(function, options.retries)) if missing else 0
         futures: list[Future[Any]] = []
         ends: list[int] = []
         low = 0
@@ -208,9 +191,9 @@ class MemoSession:
                 high += 1
             if is_found:
                 contents = [entry.outputs[0] for entry, _ in found[low:high] if entry is not None]
-                future: Future[Any] = MemoItems._of(self.plain, self.plain._next_task(), "", contents)
-                self.memo.reused += high - low
-                self.plain.memo_notes[future.task] = f"reused: {high - low:,} items from {self.folder.path}"
+                future: Future[Any] = MemoItems._of(self.session, self.session._next_task(), "", contents)
+                self.counts.reused += high - low
+                self.session.memo_notes[future.task] = f"reused: {high - low:,} items from {self.folder.path}"
             else:
                 missing -= high - low
                 awaited = Awaited(None, calls[low:high])
@@ -235,9 +218,8 @@ class MemoSession:
         make: "Callable[[Session, int, list[int]], list[Future[Any]]]" = output_futures,
     ) -> Sequence[Future[Any]]:
         """Submit a task; the results of one that is `awaited` are kept."""
-        options = _without_memo(options)
         if awaited is None:
-            return self.plain.submit_several(number, args, kwargs, options, make)
+            return self.session.submit_several(number, args, kwargs, options, make)
         expected = awaited
 
         def expect(session: "Session", task: int, objects: list[int]) -> list[Future[Any]]:
@@ -251,7 +233,7 @@ class MemoSession:
             return futures
 
         try:
-            return self.plain.submit_several(number, args, kwargs, options, expect)
+            return self.session.submit_several(number, args, kwargs, options, expect)
         except BaseException as error:
             self._take_back(awaited, error)
             raise
@@ -259,9 +241,9 @@ class MemoSession:
     def _take_back(self, awaited: Awaited, error: BaseException) -> None:
         """The task was refused, or the thread that submits it is interrupted. A callback may have its futures."""
         self._forget(awaited)
-        if not awaited.futures or awaited.futures[0].task in self.plain.futures:
+        if not awaited.futures or awaited.futures[0].task in self.session.futures:
             return
-        self.plain.watched.pop(awaited.futures[0].task, None)
+        self.session.watched.pop(awaited.futures[0].task, None)
         for one in awaited.futures:
             if one._state == PENDING:
                 why = str(error) or type(error).__name__
@@ -271,7 +253,7 @@ class MemoSession:
 
     def _find(self, call: MemoCall) -> tuple[MemoEntry | None, str]:
         """The results that are kept of a call, after all that have ended before are kept."""
-        if call.key in self._keeping and not self.plain.engine.is_here:
+        if call.key in self._keeping and not self.session.engine.is_here:
             kept = Event()
             self._ended.put(kept)
             while not kept.wait(ALIVE_S) and self._keeper is not None and self._keeper.is_alive():
@@ -279,11 +261,11 @@ class MemoSession:
         return self.folder.find(call.key)
 
     def _reused(self, call: MemoCall, entry: MemoEntry) -> Sequence[Future[Any]]:
-        plain, note = self.plain, reused_note(entry)
+        session, note = self.session, reused_note(entry)
         futures = []
         for at, output in enumerate(entry.outputs):
-            future = MemoFuture._of(plain, plain._next_task(), f"{call.key}.{at}", output)
-            plain.memo_notes[future.task] = note
+            future = MemoFuture._of(session, session._next_task(), f"{call.key}.{at}", output)
+            session.memo_notes[future.task] = note
             futures.append(future)
         return tuple(futures)
 
@@ -297,15 +279,15 @@ class MemoSession:
         return before.why(call)
 
     def _ran(self, task: int, call: MemoCall, why: str) -> None:
-        self.memo.ran += 1
-        self.memo.reasons[why] += 1
-        self.plain.memo_notes[task] = f"ran: {why}"
+        self.counts.ran += 1
+        self.counts.reasons[why] += 1
+        self.session.memo_notes[task] = f"ran: {why}"
         log.info("%s: ran because %s", call.name, why)
 
     def note(self, task: int, name: str, what: str) -> None:
         """A task ran that is not kept."""
-        self.memo.ran += 1
-        self.plain.memo_notes[task] = what
+        self.counts.ran += 1
+        self.session.memo_notes[task] = what
         log.info("%s: %s", name, what)
 
     def _call_or_none(self, function: Callable[..., Any], item: tuple[Any, ...], options: Options) -> MemoCall | None:
@@ -373,26 +355,20 @@ class MemoSession:
 
     def content(self, object_: int, places: tuple[int, ...]) -> Any:
         """The bytes of an object, read from its file."""
-        plain = self.plain
-        if plain._is_alone:
-            return open_file(plain.engine.bring(object_, places), object_)
-        return read_and_drop(partial(plain.engine.fetch, object_, places), plain.files, object_, open_file)
+        engine = self.session.engine
+        if self.session._is_alone:
+            return open_file(engine.bring(object_, places), object_)
+        return read_and_drop(partial(engine.fetch, object_, places), self.session.files, object_, open_file)
 
     def _write_entry(self, call: MemoCall, contents: list[Any]) -> None:
         self.folder.keep(call.key, call.name, contents)
         self.folder.note(call.name, Note(call.key, call.parts, call.args))
 
-    def close(self, reason: BaseException) -> int:
-        """Keep the results of all tasks that have ended, and close the session."""
-        keeper = self._keeper
-        if keeper is not None:
+    def close(self) -> None:
+        """Return when the results of all tasks that have ended are kept."""
+        if self._keeper is not None:
             self._ended.put(None)
-            keeper.join()
-        return self.plain.close(reason)
-
-
-def _without_memo(options: Options) -> Options:
-    return options if options.memo is None else replace(options, memo=None)
+            self._keeper.join()
 
 
 def reused_note(entry: MemoEntry) -> str:

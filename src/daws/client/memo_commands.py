@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from daws.client.commands import Command, CommandFuture, FileFuture
 from daws.client.future import INLINE, Future, collecting
-from daws.client.memo import MemoSession, reused_note
+from daws.client.memo import MemoTasks, reused_note
 from daws.client.memo_calls import CallKeys, MemoCall
-from daws.client.starting import with_memo
 from daws.data.fingerprint import file_digest
 from daws.data.outside import File, Lent, Out, Restored, Source, kept_mode, lent_file, stamp_of
 from daws.model.task import INLINE_BYTES, Input
@@ -62,40 +61,40 @@ def run_with_memo(
     session: "Session", wanted: Command, make: "Callable[[Session, int, list[int]], list[Future[Any]]]"
 ) -> CommandFuture:
     """Submit a command, unless an earlier run has made its files. `make` makes the futures of one that runs."""
-    layer = with_memo(session)
-    number = layer.plain.number_of(RunCommand(wanted.program))
-    run = partial(layer.run, number, (wanted.spec,), {}, wanted.options, make=make)
-    call_of, reuse = partial(_call_of, layer.keys, wanted), partial(_reused, layer, wanted.spec.outputs)
+    memo = session.memo_tasks()
+    number = session.number_of(RunCommand(wanted.program))
+    run = partial(memo.run, number, (wanted.spec,), {}, wanted.options, make=make)
+    call_of, reuse = partial(_call_of, memo.keys, wanted), partial(_reused, memo, wanted.spec.outputs)
     outputs = 2 + len(wanted.spec.outputs)
-    future = layer.found_or_run(f"command {wanted.program}", call_of, outputs, run, reuse, contents_of)[0]
+    future = memo.found_or_run(f"command {wanted.program}", call_of, outputs, run, reuse, contents_of)[0]
     assert isinstance(future, CommandFuture)
     return future
 
 
-def _reused(layer: MemoSession, names: tuple[str, ...], call: MemoCall, entry: "MemoEntry") -> list[CommandFuture]:
+def _reused(memo: MemoTasks, names: tuple[str, ...], call: MemoCall, entry: "MemoEntry") -> list[CommandFuture]:
     completed, modes, *contents = entry.outputs
-    plain = layer.plain
+    session = memo.session
     files: dict[str, FileFuture] = {}
-    tasks = [plain._next_task() for _ in range(1 + len(names))]
+    tasks = [session._next_task() for _ in range(1 + len(names))]
     for at, (name, content) in enumerate(zip(names, contents, strict=True), 1):
-        one = MemoFileFuture(plain, tasks[at], tasks[at], INLINE, None, name=name, _key=f"{call.key}.{at}")
+        one = MemoFileFuture(session, tasks[at], tasks[at], INLINE, None, name=name, _key=f"{call.key}.{at}")
         one.mode, one._content = modes[at - 1], content
         files[name] = one
-    layer.keys.by_task[tasks[0]] = call.key
-    plain.memo_notes.update(dict.fromkeys(tasks, reused_note(entry)))
-    return [CommandFuture(plain, tasks[0], tasks[0], INLINE, bytes(completed), outputs=files)]
+    memo.keys.by_task[tasks[0]] = call.key
+    session.memo_notes.update(dict.fromkeys(tasks, reused_note(entry)))
+    return [CommandFuture(session, tasks[0], tasks[0], INLINE, bytes(completed), outputs=files)]
 
 
-def contents_of(layer: MemoSession, outputs: tuple[Input, ...]) -> list[Any]:
+def contents_of(memo: MemoTasks, outputs: tuple[Input, ...]) -> list[Any]:
     """The parts of a command that are kept: how it ended, the modes of its files, and their contents."""
-    contents: list[Any] = [outputs[0].value or layer.content(outputs[0].object, outputs[0].places), b""]
+    contents: list[Any] = [outputs[0].value or memo.content(outputs[0].object, outputs[0].places), b""]
     modes = bytearray()
     for output in outputs[1:]:
         if output.value:
             modes.append(output.value[0])
             contents.append(memoryview(output.value)[1:])
             continue
-        path = layer.plain.engine.bring(output.object, output.places)
+        path = memo.session.engine.bring(output.object, output.places)
         with open(path, "rb") as file:
             modes.append(kept_mode(os.fstat(file.fileno()).st_mode) & 0o377)
             contents.append(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))

@@ -44,7 +44,8 @@ from daws.workers.failures import exception_of, with_way
 from daws.workers.server import ForkServer
 
 if TYPE_CHECKING:
-    from daws.client.explaining import Explanation
+    from daws.client.memo import MemoTasks
+    from daws.data.memo import MemoFolder
 
 NO_MEMO = "memo: name a folder for the results first: daws.Cluster(memo='…'), or DAWS_MEMO"
 SEED = 0
@@ -108,6 +109,7 @@ class Session(SessionListener):
         self._turns: dict[Needs | None, int] = {}  # of the last task that needs this (see Newcomer)
         self.load, self.path_of = self.results.load, self.results.path_of
         self.expect_reading = self.results.expect_reading
+        self._memo: MemoTasks | None = None
         self.memo_notes: dict[int, str] = {}  # by task with `memo=`: whether it was reused, or why it ran
         self.left = 0  # tasks that had not ended when the session was closed
 
@@ -116,6 +118,18 @@ class Session(SessionListener):
 
     def _make_functions(self) -> Functions:
         return Functions(self.engine.learn, self.timeline)
+
+    def reuse(self, results: "MemoFolder") -> None:
+        """Keep the results of tasks with `memo=` in a folder, and look there for those of earlier runs."""
+        from daws.client.memo import MemoTasks  # most sessions have no such tasks
+
+        self._memo = MemoTasks(self, results)
+
+    def memo_tasks(self) -> "MemoTasks":
+        """The tasks with `memo=`; UsageError if there is no folder for their results."""
+        if self._memo is None:
+            raise UsageError(NO_MEMO)
+        return self._memo
 
     def start(self) -> None:
         self.engine.start()
@@ -126,6 +140,8 @@ class Session(SessionListener):
 
     def close(self, reason: BaseException) -> int:
         """End everything; how many tasks had not ended. Threads that wait for them are told `reason`."""
+        if self._memo is not None:
+            self._memo.close()
         if self._closed is None:
             self.results.keep_at_end()
         self._closed = self._closed or reason  # it may be broken already
@@ -211,6 +227,8 @@ class Session(SessionListener):
         if options is USUAL:
             return self.submit(function, args, kwargs)
         self.check(options)
+        if options.memo is not None:
+            return self.memo_tasks().start(function, args, kwargs, options)
         number = self._settled.get(function) if function.__class__ is FunctionType else None
         if number is None or not self._is_alone:
             number = self._checked_number(function)
@@ -405,7 +423,7 @@ class Session(SessionListener):
     def check(self, options: Options) -> None:
         """Refuse what no executor of this cluster could run, unless all of its nodes are still to come."""
         if options.memo is not None:
-            raise UsageError(NO_MEMO)
+            self.memo_tasks()
         needs, members = options.needs, self.engine.members
         if needs is not None and members and not members.capable(needs):
             asked = f"{needs.cores} cores" if needs.context is None else f"the context {format_context(needs.context)}"
@@ -501,16 +519,6 @@ class Session(SessionListener):
         """Refuse to wait on the thread that brings the results: that would never end."""
         if self.engine.is_here:
             raise UsageError("callbacks run on the cluster's own thread and cannot wait; submit a task instead")
-
-    def explain(self, future: Future[Any]) -> "Explanation":
-        """Say where a task ran and why, as far as that is known here."""
-        from daws.client.explaining import explain
-
-        return explain(self, future)
-
-    def memo_of(self, task: int) -> str | None:
-        """Whether a task was reused, or why not; None for a task without `memo=`."""
-        return self.memo_notes.get(task)
 
     def _watched(self, assign: Assign) -> Assign:
         if self.facts is None or self._is_alone:

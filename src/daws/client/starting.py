@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from daws.client.defaults import EXPORT, PLOT, TRACE, default_file, default_memo
 from daws.client.given import size
@@ -15,10 +15,9 @@ from daws.workers.errors import WorkerStartError
 from daws.workers.server import ForkServer
 
 if TYPE_CHECKING:
-    from daws.client.memo import MemoSession
     from daws.client.recording import Recording
-    from daws.client.session import Session
     from daws.data.janitor import Janitor
+    from daws.data.memo import MemoFolder
     from daws.strategy.decisions import Strategy
 
 WORKERS_MAX = 4096
@@ -44,29 +43,16 @@ def recording_from(*given: Any) -> Recording | None:
     return Recording(trace, export, plot, timeline)
 
 
-def memo_layer(folder: str | os.PathLike[str] | None) -> Callable[[Session], Session]:
-    """The layer around the session of a cluster that reuses results; the session itself if no folder is given."""
+def memo_folder(folder: str | os.PathLike[str] | None) -> MemoFolder | None:
+    """The folder for results of tasks with `memo=`, if there is one."""
     folder = default_memo() if folder is None else folder
     if folder is None:
-        return lambda session: session
+        return None
     if not isinstance(folder, str | os.PathLike):
         raise UsageError(f"memo={folder!r:.100}: name a folder for the results: memo='folder'; tasks have memo=True")
-    from daws.client.memo import MemoSession
     from daws.data.memo import MemoFolder
 
-    made = MemoFolder(folder)
-    return lambda session: cast("Session", MemoSession(session, made))
-
-
-def with_memo(session: Session) -> MemoSession:
-    """The layer around a session that reuses results; UsageError if there is none."""
-    from daws.client.memo import MemoSession
-    from daws.client.session import NO_MEMO
-
-    layer: object = session
-    if isinstance(layer, MemoSession):
-        return layer
-    raise UsageError(NO_MEMO)
+    return MemoFolder(folder)
 
 
 def devices_of(given: Mapping[Any, Any] | None, kind: str) -> tuple[tuple[str, int], ...]:

@@ -208,7 +208,7 @@ def test_map_looks_up_each_item(again: Open, tmp_path: Path):
 def test_time_limits_and_estimates_are_those_of_items_as_in_any_map(again: Open, monkeypatch: pytest.MonkeyPatch):
     cluster = again()
     asked: list[Any] = []
-    plain: Any = cluster._session.plain  # type: ignore[union-attr]
+    plain: Any = cluster._session
     submit = plain.submit_several
 
     def noted(*given: Any) -> Any:
@@ -352,7 +352,7 @@ def test_a_cluster_of_many_machines(folder: Path, tmp_path: Path):
 def test_a_call_right_after_the_result_does_not_run_again(again: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """However soon it ended: here before the one who submitted it has come back."""
     cluster, ran, may_keep = again(), tmp_path / "ran", threading.Event()
-    folder: Any = cluster._session.folder  # type: ignore[union-attr]
+    folder: Any = cluster._open().memo_tasks().folder
     keep, submit = folder.keep, Session.submit_several
 
     def ended(self: Session, *args: Any) -> Any:
@@ -376,7 +376,7 @@ def test_items_of_a_map_right_after_the_results_do_not_run_again(
     again: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     cluster, ran, asked = again(), tmp_path / "ran", threading.Event()
-    folder: Any = cluster._session.folder  # type: ignore[union-attr]
+    folder: Any = cluster._open().memo_tasks().folder
     keep, find = folder.keep, folder.find
 
     def later(*args: Any) -> Any:
@@ -405,7 +405,7 @@ def test_an_interrupted_call_leaves_nothing_behind(again: Open, monkeypatch: pyt
     seen: list[Any] = []
 
     def interrupt(*_: Any) -> None:
-        seen.extend(*session.running.values())  # as a callback would
+        seen.extend(*session.memo_tasks().running.values())  # as a callback would
         raise KeyboardInterrupt
 
     big = "x" * COUNTED_BYTES_MIN
@@ -413,7 +413,7 @@ def test_an_interrupted_call_leaves_nothing_behind(again: Open, monkeypatch: pyt
         patch.setattr(session.brake, "add", interrupt)
         with pytest.raises(KeyboardInterrupt):
             cluster.options(memo=True, outputs=outputs).submit(divmod if outputs == 2 else len, big)
-    assert not session.watched and not session.running and not session.outputs
+    assert not session.watched and not session.memo_tasks().running and not session.outputs
     assert len(seen) == outputs
     for future in seen:
         with pytest.raises(TaskCancelledError, match="was not submitted after all: KeyboardInterrupt"):
@@ -423,7 +423,7 @@ def test_an_interrupted_call_leaves_nothing_behind(again: Open, monkeypatch: pyt
 
 def test_two_threads_with_the_same_call_run_it_once(again: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     cluster, ran, both = again(), tmp_path / "ran", threading.Barrier(2)
-    folder: Any = cluster._session.folder  # type: ignore[union-attr]
+    folder: Any = cluster._open().memo_tasks().folder
     find = folder.find
 
     def found(key: str) -> Any:
