@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from daws.client.cluster import Cluster
-from daws.client.defaults import default_workers
+from daws.client.starting import default_workers
 from daws.model.graph import Graph
 from daws.runs.timeline import Timeline
 from daws.sim.cluster import cluster_of

@@ -27,9 +27,9 @@ from opcode import opmap
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from daws.client.cluster import Cluster
-from daws.client.defaults import default_workers
 from daws.client.future import Future as TaskFuture
 from daws.client.hints import answer_of_module, answer_to, refuse_executor_option
+from daws.client.starting import default_workers
 from daws.model.errors import ClosedError, InternalError, TaskKilledError, UnpicklableError, UsageError
 from daws.workers.errors import WorkerStartError
 

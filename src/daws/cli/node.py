@@ -72,7 +72,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     with importing():
-        from daws.client.defaults import default_workers
+        from daws.client.starting import default_workers
         from daws.data.limits import check_open_files
         from daws.net.address import Tcp
         from daws.runtime.cluster.hosting import run_node

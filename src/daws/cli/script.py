@@ -10,8 +10,7 @@ from types import CodeType, ModuleType
 
 from daws.cli.messages import EXIT_FAILED, complain, shown
 from daws.cli.targets import check_apart
-from daws.client.defaults import EXPORT, NODES, PLOT, STRATEGY, TRACE, WORKERS, is_taken
-from daws.client.recording import check_files
+from daws.client.starting import EXPORT, NODES, PLOT, STRATEGY, TRACE, WORKERS, check_files, is_taken
 from daws.model.errors import UsageError
 
 FILE_OPTIONS = ("--trace", "--export", "--plot")

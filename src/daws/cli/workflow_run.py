@@ -17,9 +17,7 @@ from daws.cli.run_output import STDOUT, draw_live, live_table, report, write_jso
 from daws.cli.table import grid
 from daws.cli.targets import check_apart, check_writable
 from daws.client.cluster import NODES_MAX, Cluster
-from daws.client.defaults import default_nodes, default_workers
-from daws.client.recording import check_files
-from daws.client.starting import WORKERS_MAX
+from daws.client.starting import WORKERS_MAX, check_files, default_nodes, default_workers
 from daws.formats import Execution, RecordedMachine, Workflow, write_wfformat
 from daws.model.errors import CommandError, UsageError
 from daws.model.graph import Graph

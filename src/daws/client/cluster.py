@@ -13,20 +13,21 @@ from time import time
 from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn, TypeVar, Unpack, overload
 
 from daws.client import tuning
-from daws.client.defaults import default_nodes, default_strategy, default_workers
 from daws.client.given import flag, whole
 from daws.client.hints import answer_to, check_workers, refuse_method_option, workers_of
 from daws.client.lifetime import Lifetime
 from daws.client.signatures import ClusterMethods
 from daws.client.starting import (
     WORKERS_MAX,
+    Recording,
     check_memory,
+    default_nodes,
+    default_strategy,
+    default_workers,
     devices_of,
     fork_server,
     journal_folder,
     memo_folder,
-    recording_from,
-    start_janitor,
     strategy_of,
 )
 from daws.data.limits import check_open_files
@@ -126,8 +127,8 @@ class Cluster(Lifetime, ClusterMethods):
         labelled = devices_of(devices, kind)
         if strategy is None:
             strategy = default_strategy()
-        self._recording = recording_from(trace, export, plot, timeline)
-        self._timeline = timeline if self._recording is None else self._recording.timeline
+        self._recording = Recording(trace, export, plot, timeline)
+        self._timeline = self._recording.timeline
         results = memo_folder(memo)
         if kind == "processes":
             check_open_files(workers)
@@ -146,7 +147,9 @@ class Cluster(Lifetime, ClusterMethods):
             elif kind == "processes":
                 server = fork_server(*self._folders.all(), hire=workers)
             else:
-                self._janitor = start_janitor(*self._folders.all())
+                from daws.data.janitor import Janitor
+
+                self._janitor = Janitor(*self._folders.all())
             from daws.client.session import Session
             from daws.data.functions import dumps_function
             from daws.runs.facts import Facts
@@ -311,9 +314,8 @@ class Cluster(Lifetime, ClusterMethods):
         if self._is_tuned:
             tuning.end()
         self._remove_folders()
-        if self._recording is not None:
-            nodes = max(1, self._nodes)
-            self._recording.write(_program(), nodes, self.workers // nodes)
+        nodes = max(1, self._nodes)
+        self._recording.write(_program(), nodes, self.workers // nodes)
 
     def _tune(self, tune: bool) -> None:
         self._is_tuned = tune

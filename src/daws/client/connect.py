@@ -15,10 +15,10 @@ from daws.client.cluster import Cluster
 from daws.client.future import Future, output_futures
 from daws.client.given import flag
 from daws.client.modules import OwnModules, ShippedFunctions
-from daws.client.recording import Recording
 from daws.client.results import StoredResults, objects_of
 from daws.client.session import Session
-from daws.client.starting import check_memory, memo_folder, recording_from, start_janitor
+from daws.client.starting import Recording, check_memory, memo_folder
+from daws.data.janitor import Janitor
 from daws.data.memo import MemoFolder
 from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
@@ -78,14 +78,13 @@ def connect(
     limit_bytes = check_memory(memory_bytes)
     shipped = OwnModules(modules)
     results = memo_folder(memo)
-    recording = recording_from(trace, export, plot, timeline)
+    recording = Recording(trace, export, plot, timeline)
     reach = Reach(os.fspath(folder), "client")
-    timeline = timeline if recording is None else recording.timeline
 
     def join(folders: Folders) -> JoinedSession:
-        return JoinedSession(reach, session, keep, folders, limit_bytes, timeout, shipped, timeline, facts)
+        return JoinedSession(reach, session, keep, folders, limit_bytes, timeout, shipped, recording.timeline, facts)
 
-    return ConnectedCluster(os.path.abspath(folder), join, results, recording, timeline)
+    return ConnectedCluster(os.path.abspath(folder), join, results, recording)
 
 
 class ConnectedCluster(Cluster):
@@ -96,17 +95,16 @@ class ConnectedCluster(Cluster):
         folder: str,
         join: "Callable[[Folders], JoinedSession]",
         results: MemoFolder | None,
-        recording: Recording | None,
-        timeline: Timeline | None,
+        recording: Recording,
     ) -> None:
         """Make the session by `join`; `results` of tasks with `memo=` are kept in that folder."""
-        self._timeline = timeline
         self._recording = recording
+        self._timeline = recording.timeline
         self._lock = Lock()
         self._session = None
         self._folder = folder
         self._folders = Folders()
-        self._janitor = start_janitor(*self._folders.all())
+        self._janitor = Janitor(*self._folders.all())
         try:
             joined = join(self._folders)
             joined.start()

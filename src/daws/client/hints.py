@@ -171,7 +171,7 @@ def _is_so_anyway(name: str, value: Any) -> bool:
 
 def _but_for(number: int) -> int:
     """The number of workers as joblib counts: -1 for as many as there are processors, -2 for one less."""
-    from daws.client.defaults import default_workers
+    from daws.client.starting import default_workers
 
     return max(1, default_workers(1) + 1 + number)
 

@@ -1,13 +1,17 @@
-"""The parts of a cluster on this machine that are checked or started before its session."""
+"""The parts of a cluster that are checked or started before its session, and what the environment says of them.
+
+`daws run` sets the environment for the script that it runs. Only this file reads these variables.
+"""
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daws.client.defaults import EXPORT, PLOT, TRACE, default_file, default_memo
 from daws.client.given import size
 from daws.data.limits import with_cure
 from daws.model.errors import UsageError
@@ -15,12 +19,60 @@ from daws.workers.errors import WorkerStartError
 from daws.workers.server import ForkServer
 
 if TYPE_CHECKING:
-    from daws.client.recording import Recording
-    from daws.data.janitor import Janitor
     from daws.data.memo import MemoFolder
+    from daws.runs.timeline import Timeline
     from daws.strategy.decisions import Strategy
 
+PathLike = str | os.PathLike[str]
 WORKERS_MAX = 4096
+NODES = "DAWS_NODES"
+WORKERS = "DAWS_WORKERS"
+STRATEGY = "DAWS_STRATEGY"
+TRACE = "DAWS_TRACE"
+EXPORT = "DAWS_EXPORT"
+PLOT = "DAWS_PLOT"
+MEMO = "DAWS_MEMO"
+_clusters = {name: itertools.count(1) for name in (TRACE, EXPORT, PLOT)}
+_taken: set[str] = set()
+
+
+def default_nodes() -> int:
+    return _number(NODES) or 1
+
+
+def default_workers(nodes: int = 1) -> int:
+    """The number of workers of each node: its share of the processors of this process, unless the environment says
+    otherwise."""
+    return _number(WORKERS) or max(1, len(os.sched_getaffinity(0)) // nodes)
+
+
+def _number(name: str) -> int:
+    text = os.environ.get(name, "")
+    if text and (not text.isascii() or not text.isdigit() or len(text) > 6):
+        raise UsageError(f"{name}={text!r}: expected a whole number")
+    return int(text or 0)
+
+
+def default_strategy() -> str:
+    return os.environ.get(STRATEGY) or "daws"
+
+
+def is_taken(name: str) -> bool:
+    """Has a cluster of this process taken the file that this variable names?"""
+    return name in _taken
+
+
+def default_file(name: str) -> str | None:
+    """The file that a variable asks for, another one for each cluster of this process: out.json, out-2.json, …"""
+    text = os.environ.get(name)
+    if not text:
+        return None
+    _taken.add(name)
+    number, (stem, suffix) = next(_clusters[name]), os.path.splitext(text)
+    if suffix == ".gz":
+        stem, inner = os.path.splitext(stem)
+        suffix = inner + suffix
+    return text if number == 1 else f"{stem}-{number}{suffix}"
 
 
 def check_memory(memory_bytes: int | str | None) -> int | None:
@@ -28,24 +80,74 @@ def check_memory(memory_bytes: int | str | None) -> int | None:
     return None if memory_bytes is None else size("memory_bytes", memory_bytes, 1)
 
 
-def recording_from(*given: Any) -> Recording | None:
-    """The files to write when the cluster is closed: those that were given, or those of the environment. None if there
-    are none."""
-    *paths, timeline = given
-    names = (TRACE, EXPORT, PLOT)
-    trace, export, plot = [
-        default_file(name) if path is None else path for name, path in zip(names, paths, strict=True)
-    ]
-    if trace is None and export is None and plot is None:
-        return None
-    from daws.client.recording import Recording
+class Recording:
+    """Files that a cluster writes about its run when it is closed, and the timeline behind them: a trace, the graph of
+    its tasks, a picture of busy workers. The environment names those that are not given."""
 
-    return Recording(trace, export, plot, timeline)
+    def __init__(
+        self, trace: PathLike | None, export: PathLike | None, plot: PathLike | None, timeline: Timeline | None
+    ) -> None:
+        given = {TRACE: trace, EXPORT: export, PLOT: plot}
+        files = [default_file(name) if path is None else path for name, path in given.items()]
+        self.timeline = timeline
+        self.trace, self.export, self.plot = [None if path is None else Path(path).absolute() for path in files]
+        check_files(self.trace, self.export, self.plot)
+        if files != [None, None, None]:
+            from daws.runs.timeline import Timeline
+
+            self.timeline = timeline or Timeline()
+            self.timeline.keeps_links = self.export is not None or self.plot is not None
+
+    def write(self, name: str, nodes: int, workers: int) -> None:
+        """When the cluster is closed; `workers` are those of each node."""
+        timeline = self.timeline
+        if timeline is None:
+            return
+        if self.trace is not None:
+            from daws.runs.trace import write_trace
+
+            write_trace(self.trace, timeline)
+        if self.export is None and self.plot is None:
+            return
+        if not timeline.count:
+            import logging
+
+            asked = self.export or self.plot
+            logging.getLogger("daws.recording").warning("no task ran: there is nothing to write to %s", asked)
+            return
+        from daws.runs.recorded import workflow_of_run
+
+        workflow, execution = workflow_of_run(timeline, name, nodes, workers)
+        if self.export is not None:
+            from daws.formats import write_wfformat
+
+            write_wfformat(self.export, workflow, execution)
+        if self.plot is not None:
+            from daws.runs.picture import draw_run_of
+
+            tasks = len(set(timeline.task))
+            draw_run_of(execution, workflow.graph.cores, tasks, nodes * workers, self.plot, name)
 
 
-def memo_folder(folder: str | os.PathLike[str] | None) -> MemoFolder | None:
+def check_files(trace: PathLike | None, export: PathLike | None, plot: PathLike | None) -> None:
+    """Refuse files that could not be written at the end."""
+    if trace is not None:
+        from daws.runs.trace import check_trace_target
+
+        check_trace_target(trace)
+    if export is not None:
+        from daws.formats import check_target
+
+        check_target(os.fspath(export))
+    if plot is not None:
+        from daws.runs.picture import check_target as check_picture
+
+        check_picture(Path(plot))
+
+
+def memo_folder(folder: PathLike | None) -> MemoFolder | None:
     """The folder for results of tasks with `memo=`, if there is one."""
-    folder = default_memo() if folder is None else folder
+    folder = os.environ.get(MEMO) or None if folder is None else folder
     if folder is None:
         return None
     if not isinstance(folder, str | os.PathLike):
@@ -86,7 +188,7 @@ def strategy_of(strategy: str | Strategy) -> Strategy:
     return chosen
 
 
-def journal_folder(folder: str | os.PathLike[str] | None, strategy: Strategy) -> str:
+def journal_folder(folder: PathLike | None, strategy: Strategy) -> str:
     """Make the folder of journals, and refuse at once one that could not be written to at the end."""
     if folder is None:
         return ""
@@ -113,9 +215,3 @@ def fork_server(*folders: str, become: str = "daws.workers.worker", hire: int = 
         if server is not None:
             server.bury(kill=True)
         raise WorkerStartError(f"the fork server cannot be started: {with_cure(error)}", retry=False) from error
-
-
-def start_janitor(*folders: str) -> Janitor:
-    from daws.data.janitor import Janitor
-
-    return Janitor(*folders)

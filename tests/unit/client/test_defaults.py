@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from daws.client import defaults
+from daws.client import starting as defaults
 from daws.model.errors import UsageError
 
 

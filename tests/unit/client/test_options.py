@@ -113,7 +113,7 @@ def test_options_that_ask_for_what_is_so_anyway(given: dict[str, Any]):
 
 
 def test_negative_numbers_of_workers_count_from_the_processors(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("daws.client.defaults.default_workers", lambda nodes: 3)
+    monkeypatch.setattr("daws.client.starting.default_workers", lambda nodes: 3)
     for given, workers in ((-1, 3), (-2, 2), (-9, 1)):
         with any_cluster(n_jobs=given, kind="threads") as cluster:
             assert cluster.workers == workers
