@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from daws.client.cluster import Cluster
 from daws.client.future import Future, output_futures
 from daws.client.given import flag
 from daws.client.modules import OwnModules, ShippedFunctions
-from daws.client.results import StoredResults, objects_of
+from daws.client.results import objects_of
 from daws.client.session import Session
 from daws.client.starting import Recording, check_memory, memo_folder
 from daws.data.janitor import Janitor
@@ -81,9 +82,7 @@ def connect(
     recording = Recording(trace, export, plot, timeline)
     reach = Reach(os.fspath(folder), "client")
 
-    def join(folders: Folders) -> JoinedSession:
-        return JoinedSession(reach, session, keep, folders, limit_bytes, timeout, shipped, recording.timeline, facts)
-
+    join = partial(JoinedSession, reach, session, keep, limit_bytes, timeout, shipped, recording.timeline, facts)
     return ConnectedCluster(os.path.abspath(folder), join, results, recording)
 
 
@@ -91,11 +90,7 @@ class ConnectedCluster(Cluster):
     """The cluster that `daws.connect` returns: as `daws.Cluster`, with nodes that join and leave."""
 
     def __init__(
-        self,
-        folder: str,
-        join: "Callable[[Folders], JoinedSession]",
-        results: MemoFolder | None,
-        recording: Recording,
+        self, folder: str, join: "Callable[[Folders], JoinedSession]", results: MemoFolder | None, recording: Recording
     ) -> None:
         """Make the session by `join`; `results` of tasks with `memo=` are kept in that folder."""
         self._recording = recording
@@ -182,7 +177,7 @@ class ConnectedCluster(Cluster):
 
     def _fetch_results(self) -> None:
         if self._leaving is not None:  # else it was closed before
-            self._joined.results.fetch()
+            self._joined.fetch_results()
 
     def _leave(self, cancel: bool, error: BaseException | None) -> None:
         if not self._joined.joined.kept:
@@ -212,19 +207,17 @@ class ConnectedCluster(Cluster):
 class JoinedSession(Session):
     """A session whose objects may get lost and be made again, and that may have had a client before."""
 
-    results: "FarResults"
-
     def __init__(
         self,
         reach: Reach,
         name: str,
         kept: bool,
-        folders: Folders,
         limit_bytes: int | None,
         timeout_s: float,
         modules: OwnModules,
-        timeline: Timeline | None = None,
-        facts: Facts | None = None,
+        timeline: Timeline | None,
+        facts: Facts | None,
+        folders: Folders,
     ) -> None:
         notes = (timeline is not None, facts is not None)
 
@@ -238,9 +231,6 @@ class JoinedSession(Session):
         assert isinstance(self.engine, JoinedCluster)
         self.joined = self.engine
         self.found: list[Future[Any]] = []
-
-    def _make_results(self) -> "FarResults":
-        return FarResults(self)
 
     def _make_functions(self) -> ShippedFunctions:
         return ShippedFunctions(self.engine.learn, self._modules, self.timeline)
@@ -261,22 +251,18 @@ class JoinedSession(Session):
         if self.found:
             self.joined.tell_found()
 
+    def _keep_results(self) -> None:
+        """Nothing is fetched when an exception ends the session; `fetch_results` is called when it was left."""
+
+    def fetch_results(self) -> None:
+        """Fetch the results whose futures somebody has, unless they are large."""
+        self.results.keep(min(self.files.limit_bytes, FETCHED_BYTES), FETCHED_MAX, are_away=True)
+
     def _cure_of(self, needs: Needs, members: Members) -> str:
         most = max(info.executors[0].count for info in members.infos)
         if needs.context is not None:
             return f"'daws node --context {format_context(needs.context)}=1' starts a node that has one"
         return f"ask for at most {most}, or start a larger node ('daws node --executors {needs.cores}')"
-
-
-class FarResults(StoredResults):
-    """Results on nodes of other machines."""
-
-    def keep_at_end(self) -> None:
-        """Nothing is fetched when an exception ends the session; `fetch` is called when it was left."""
-
-    def fetch(self) -> None:
-        """Fetch the results whose futures somebody has, unless they are large."""
-        self.keep(min(self._session.files.limit_bytes, FETCHED_BYTES), FETCHED_MAX, are_away=True)
 
 
 def _check_folder(folder: Any) -> None:

@@ -54,10 +54,6 @@ class StoredResults:
                 self.kept.pop(output.object, None)
         return outputs is not None
 
-    def keep_at_end(self) -> None:
-        """Read the results whose futures somebody has: their files go with the session."""
-        self.keep(self._session.files.limit_bytes, KEPT_MAX)
-
     def keep(self, room_bytes: int, room: int, are_away: bool = False) -> None:
         """Read at most so many bytes and results, those of the last tasks first.
 

@@ -20,7 +20,7 @@ from daws.client.interrupts import forget_lost_interrupts, send_lost_interrupts_
 from daws.client.leaving import named_in
 from daws.client.listening import SessionListener
 from daws.client.options import NAMES, OPTION_NAMES, USUAL, Options
-from daws.client.results import StoredResults, objects_of
+from daws.client.results import KEPT_MAX, StoredResults, objects_of
 from daws.data.buffers import BufferObject
 from daws.data.codec import Packed, dumps_call, dumps_plain, encode
 from daws.data.files import ObjectFiles
@@ -79,7 +79,7 @@ class Session(SessionListener):
         super().__init__(timeline, facts)
         self.folders = folders
         self.strategy = strategy
-        self.results = self._make_results()
+        self.results = StoredResults(self)
         self.stored = self.results.stored
         self.engine: ClusterPort
         if join is not None:
@@ -113,9 +113,6 @@ class Session(SessionListener):
         self.memo_notes: dict[int, str] = {}  # by task with `memo=`: whether it was reused, or why it ran
         self.left = 0  # tasks that had not ended when the session was closed
 
-    def _make_results(self) -> StoredResults:
-        return StoredResults(self)
-
     def _make_functions(self) -> Functions:
         return Functions(self.engine.learn, self.timeline)
 
@@ -143,7 +140,7 @@ class Session(SessionListener):
         if self._memo is not None:
             self._memo.close()
         if self._closed is None:
-            self.results.keep_at_end()
+            self._keep_results()
         self._closed = self._closed or reason  # it may be broken already
         notebook.unwatch(self)
         self.brake.release()
@@ -155,6 +152,10 @@ class Session(SessionListener):
             self._end_all(TaskCancelledError("the task was cancelled: its cluster was closed"), CANCELLED)
             forget_lost_interrupts()
         return self.left
+
+    def _keep_results(self) -> None:
+        """Read the results whose futures somebody has: their files go with the session."""
+        self.results.keep(self.files.limit_bytes, KEPT_MAX)
 
     def abandon(self, reason: BaseException) -> None:
         """The engine is not in this process: end nothing, but let nobody wait."""
