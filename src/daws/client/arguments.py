@@ -25,6 +25,7 @@ from zlib import crc32
 from daws.client.future import Future, collecting
 from daws.data.buffers import BufferObject
 from daws.data.calls import Reference
+from daws.data.codec import dumps_call
 from daws.data.pages import Pages, address_of, is_same, may_exchange, owner_of
 from daws.model.errors import UnavailableError
 
@@ -115,6 +116,22 @@ class LargeArguments:
             self._making.release()
             self._look()
         return found.setdefault(large.future, len(found)), large.front, large.front + view.nbytes
+
+    def pickled(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], check: Callable[[Iterable[Future[Any]]], None]
+    ) -> tuple[bytes, dict[Future[Any], int]]:
+        """Pickle the arguments of a task. Returns the futures in them as well, after `check` has seen these."""
+        found: dict[Future[Any], int] = {}
+        collecting.found = found
+        try:
+            payload = dumps_call(args, kwargs, self.share)
+            check(found)
+        except BaseException:
+            self.discard(found)
+            raise
+        finally:
+            collecting.found = None
+        return payload, found
 
     def submitted(self, task: int, inputs: Iterable[Any]) -> None:
         """This task reads these."""

@@ -122,7 +122,6 @@ class InnerSession:
         self._raised = FailureBook()
         self.number_of = nest.number_of
         self._large = LargeArguments(self._put, may_exchange=False, kept_bytes=KEPT_BYTES)
-        self._share = self._large.share
         self._reading: dict[int, list[Future[Any]]] = {}  # by task: its large arguments
         self.unneeded: deque[int] = deque()  # tasks that brought in large arguments, which nobody reads any more
         nest.on_end = self._on_end
@@ -149,20 +148,12 @@ class InnerSession:
     def submit_several(
         self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
     ) -> "tuple[Future[Any], ...]":
-        found: dict[Future[Any], int] = {}
-        collecting.found = found
-        try:
-            payload = (b"" if kwargs else dumps_plain(args)) or dumps_call(args, kwargs, self._share)
-        except BaseException:
-            self._large.discard(found)
-            raise
-        finally:
-            collecting.found = None
+        found: Iterable[Future[Any]] = ()
+        payload = b"" if kwargs else dumps_plain(args)
+        if not payload:
+            payload, found = self._large.pickled(args, kwargs, self._check_own)
         if options.writable and found:
             payload = b"w" + payload
-        for future in found:
-            if not future._is_inner or future._session is not self:  # type: ignore[comparison-overlap]
-                raise ClosedError(f"{future!r} belongs to another task or cluster; pass its result instead")
         inputs = tuple([(future.task, future.object % OUTPUTS_MAX) for future in found])
         seed = Seed(
             function,
@@ -185,6 +176,11 @@ class InnerSession:
             self._reading[number] = large
             self._large.submitted(number, large)
         return futures
+
+    def _check_own(self, futures: Iterable[Future[Any]]) -> None:
+        for future in futures:
+            if not future._is_inner or future._session is not self:  # type: ignore[comparison-overlap]
+                raise ClosedError(f"{future!r} belongs to another task or cluster; pass its result instead")
 
     def _put(self, made: BufferObject) -> Future[Any]:
         """A task that brings in an object with one buffer."""

@@ -14,7 +14,7 @@ from daws.client.arguments import LargeArguments
 from daws.client.brake import COUNTED_BYTES_MIN, Brake
 from daws.client.cancelled import TaskCancelledError
 from daws.client.functions import CarriedNumber, Functions
-from daws.client.future import CANCELLED, INLINE, LET_GO_MAX, PENDING, STORED, Future, collecting, output_futures
+from daws.client.future import CANCELLED, INLINE, LET_GO_MAX, PENDING, STORED, Future, output_futures
 from daws.client.hints import check_arguments, check_callable, cure_of_needs
 from daws.client.interrupts import forget_lost_interrupts, send_lost_interrupts_again
 from daws.client.leaving import named_in
@@ -22,7 +22,7 @@ from daws.client.listening import SessionListener
 from daws.client.options import NAMES, OPTION_NAMES, USUAL, Options
 from daws.client.results import KEPT_MAX, StoredResults, objects_of
 from daws.data.buffers import BufferObject
-from daws.data.codec import Packed, dumps_call, dumps_plain, encode
+from daws.data.codec import Packed, dumps_plain, encode
 from daws.data.files import ObjectFiles
 from daws.data.session import SessionFolders as Folders
 from daws.model.cluster import Members
@@ -97,7 +97,6 @@ class Session(SessionListener):
             self.engine = ThreadCluster(crew, strategy, self.files, self, journal, server)
         self.brake = Brake(self.files.limit_bytes // PENDING_SHARE)
         self.large = LargeArguments(self._put, may_wait=lambda: not self.engine.is_here)
-        self._share = self.large.share
         self._is_alone = not nodes and join is None
         self._hand_in: Callable[[Any], None] = self.engine.new_tasks.append
         self.gone = self.engine.let_go
@@ -267,17 +266,7 @@ class Session(SessionListener):
             else:
                 if len(args) < 2 or len(set(args)) == len(args):
                     return INPUTS_ALONE, args
-        found: dict[Future[Any], int] = {}
-        collecting.found = found
-        try:
-            payload = dumps_call(args, kwargs, self._share)
-            self.check_own(found)
-        except BaseException:
-            self.large.discard(found)
-            raise
-        finally:
-            collecting.found = None
-        return payload, found
+        return self.large.pickled(args, kwargs, self.check_own)
 
     def _submit(
         self,
