@@ -197,8 +197,8 @@ class ConnectedCluster(Cluster):
             raise UnavailableError(said, retry=True)
         log.warning(said)  # what is being raised, or was just caught, goes first
 
-    def _close(self) -> int:
-        left = super()._close()
+    def _close(self, why: str = "") -> int:
+        left = super()._close(why)
         if self._joined.joined.kept:
             left, self._joined.joined.lost = self._joined.joined.lost, 0  # it is said once
         return left

@@ -67,35 +67,15 @@ class Lifetime:
         if error is not None:
             note_cure(error)
         if cancel or is_error(error):
-            self._give_up("" if cancel else in_short(error))  # type: ignore[arg-type]
+            self._close("" if cancel else in_short(error))  # type: ignore[arg-type]
             return
         try:
             if self._finish():
                 self._fetch_results()
                 self._close()
         except BaseException as stop:  # Ctrl-C
-            self._close_and_say(in_short(stop))
+            self._close(in_short(stop))
             raise
-
-    def _close_and_say(self, why: str) -> None:
-        """Close, and say how many tasks that has cancelled, also when a second Ctrl-C comes meanwhile."""
-        from daws.client.leaving import say_cancelled
-
-        session = self._session or self._leaving
-        try:
-            self._close()
-        finally:
-            if session is not None and why:
-                say_cancelled(session.left, why)
-
-    def _give_up(self, why: str) -> None:
-        """Close without waiting; `why` is said if tasks were cancelled by it."""
-        session = self._session or self._leaving
-        if session is not None and session.engine.is_here:  # this is a callback
-            self._closer = Thread(target=self._give_up, args=(why,), name="daws-close", daemon=True)
-            self._closer.start()
-            return
-        self._close_and_say(why)
 
     def _finish(self) -> bool:
         """Wait until all has ended. False if this is the thread that brings the ends: then another thread waits and
@@ -129,14 +109,15 @@ class Lifetime:
         self._closer = Thread(target=_close_when_unused, args=(self,), name="daws-close", daemon=True)
         self._closer.start()
 
-    def _close(self) -> int:
-        """How many tasks had not ended?"""
+    def _close(self, why: str = "") -> int:
+        """Close without waiting. Returns how many tasks had not ended; if `why` is given, this is said, also when a
+        second Ctrl-C comes meanwhile."""
         with self._lock:
             session = self._session or self._leaving
             if session is None or not session.engine.is_here:
                 self._session = self._leaving = None
             else:  # a callback, or the garbage collector
-                self._closer = Thread(target=self._close, name="daws-close", daemon=True)
+                self._closer = Thread(target=self._close, args=(why,), name="daws-close", daemon=True)
                 self._closer.start()
                 return 0
         current.forget(self)
@@ -145,7 +126,13 @@ class Lifetime:
         try:
             return session.close(_closed())
         finally:
-            self._clean_up()
+            try:
+                self._clean_up()
+            finally:
+                if why:
+                    from daws.client.leaving import say_cancelled
+
+                    say_cancelled(session.left, why)
 
     def _clean_up(self) -> None:
         """The session is closed: remove all that belonged to it."""
