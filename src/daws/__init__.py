@@ -27,7 +27,7 @@ _HOMES = {
     "futures": "daws.futures:",
     "command": "daws.client.commands",
     "gather": "daws.client.gathering",
-    "progress": "daws.client.progress",
+    "progress": "daws.client.waiting",
     "simulate": "daws.predict.simulation",
     "task": "daws.client.tasks",
     "use": "daws.client.current",

@@ -10,9 +10,9 @@ from daws.client.current import use as use
 from daws.client.future import Future as Future
 from daws.client.gathering import gather as gather
 from daws.client.inside import current as current
-from daws.client.progress import progress as progress
 from daws.client.tasks import task as task
 from daws.client.waiting import as_completed as as_completed
+from daws.client.waiting import progress as progress
 from daws.client.waiting import wait as wait
 from daws.core.journal import JournalError as JournalError
 from daws.data.outside import File as File

@@ -8,8 +8,7 @@ from typing import Any, Literal
 from daws.client.future import FAILED, INLINE, NOTHING, PENDING, STORED, VALUE, Future, Ring, acquire
 from daws.client.hints import check_value, refuse_waiting
 from daws.client.mapping import ItemFuture, Mapped, error_of
-from daws.client.progress import noun_of, show
-from daws.client.waiting import as_completed, each_once, wait_inside
+from daws.client.waiting import as_completed, each_once, noun_of, show, wait_inside
 from daws.data.codec import loads_plain
 from daws.model.errors import DawsError, UsageError
 from daws.runs.progress import Progress

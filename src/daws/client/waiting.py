@@ -1,8 +1,8 @@
-"""Waiting for many futures at once."""
+"""Waiting for many futures at once, with or without a progress bar."""
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar, overload
 
@@ -10,6 +10,7 @@ from daws.client.future import Future, Ring, acquire, call_on_loop
 from daws.client.hints import answer_to, check_value, refuse_waiting
 from daws.client.mapping import ItemFuture, Mapped
 from daws.model.errors import UsageError
+from daws.runs.progress import Progress
 
 T = TypeVar("T")
 F = TypeVar("F")
@@ -203,3 +204,52 @@ def wait_inside(futures: Iterable[Future[Any]]) -> None:
     if first is not None and first._is_inner:
         session: Any = first._session
         session.wait([first, *rest])
+
+
+class FutureList(list[T]):
+    """Futures, as a list that says in one line how far they are: the last line of a cell is shown."""
+
+    def __repr__(self) -> str:
+        from daws.client.html import states
+
+        return f"<{len(self):,} futures: {states(self)}>"
+
+    def _repr_html_(self) -> str:
+        from daws.client.html import futures_html
+
+        return futures_html(self)
+
+
+@overload
+def progress(futures: Mapped[T], timeout: float | None = None) -> FutureList[ItemFuture[T]]: ...
+@overload
+def progress(futures: Iterable[F], timeout: float | None = None) -> FutureList[F]: ...
+
+
+def progress(futures: Any, timeout: float | None = None, *more: Any, **others: Any) -> Any:
+    """Wait for all futures with a progress bar, and return them as a list.
+
+    The bar is shown on terminals and in notebooks. The result of a `map` stands for the futures of its items. Failed
+    and cancelled tasks are counted; they raise nothing here.
+    """
+    if more or others or isinstance(timeout, (Future, ItemFuture, Mapped)):
+        refuse_waiting("progress", others, ("timeout",))
+    waiting: FutureList[Any] = FutureList(each_once(futures))
+    with Progress(len(waiting), counted=noun_of(waiting)) as bar:
+        show(bar, as_completed(waiting, timeout))
+    return waiting
+
+
+def noun_of(futures: Sequence[Any]) -> str:
+    """The noun that a bar counts: tasks, or items if any of the futures is of one."""
+    return "items" if any(isinstance(one, ItemFuture) for one in futures) else "tasks"
+
+
+def show(bar: Progress, ended: Iterable[Any], to_the_first_error: bool = False) -> None:
+    """Move a bar with each future that ends, of a task or of an item."""
+    failed = 0
+    for done, future in enumerate(ended, 1):
+        failed += future._has_failed()
+        bar(done, failed)
+        if failed and to_the_first_error:
+            return

@@ -3,7 +3,7 @@
 from typing import Any
 
 import daws
-from daws.client.progress import FutureList
+from daws.client.waiting import FutureList
 from daws.model.html import size, table, text
 from daws.runs.timeline import Timeline
 from daws.sim.cluster import cluster_of
