@@ -52,7 +52,7 @@ class Logs:
             sys.meta_path.insert(0, _Waiting(self._on_import))
 
     def use(self, levels: bytes) -> None:
-        """Use these levels from now on, because tasks of another client run; see `daws.client.levels`."""
+        """Use these levels from now on, because tasks of another client run; see `daws.client.functions`."""
         if levels != self._levels:
             self._levels = levels
             if self._logging is not None:

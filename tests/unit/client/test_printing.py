@@ -324,7 +324,7 @@ def test_without_a_configuration_warnings_go_to_the_error_output():
 LEVELS = """
 import logging
 from msgspec import msgpack
-from daws.client.levels import LevelWatch, levels_now
+from daws.client.functions import LevelWatch, levels_now
 
 print(levels_now())
 changes = []
