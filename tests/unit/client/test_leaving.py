@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import daws
-from daws.client import unseen
+from daws.client import listening
 from daws.client.cancelled import TaskCancelledError
 from daws.client.cluster import Cluster
 from daws.model.errors import ClosedError
@@ -357,8 +357,8 @@ def test_failures_that_nobody_asks_about_take_little_memory(monkeypatch: pytest.
     with Cluster(1) as cluster:
         session = cluster._open()
         daws.wait([cluster.submit(fail, number) for number in range(500)])
-        assert len(session.unseen) == 500 and len(session.unseen._named) == unseen.NAMED_MAX
-        monkeypatch.setattr(unseen, "COUNTED_MAX", 500)
+        assert len(session.unseen) == 500 and len(session.unseen._named) == listening.NAMED_MAX
+        monkeypatch.setattr(listening, "COUNTED_MAX", 500)
         daws.wait([cluster.submit(fail)])
         assert len(session.unseen) == 500
     said = "daws: more than 500 tasks failed and nobody asked for the result: ValueError: number 0\n"
