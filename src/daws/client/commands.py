@@ -1,6 +1,5 @@
 """Commands, from the client's side: descriptions that are checked when they are made, and the futures of their runs."""
 
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,9 +8,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from daws.client.future import INLINE, VALUE, Future, collecting
-from daws.client.given import seconds
 from daws.client.hints import answer_to, refuse_run_option
-from daws.client.options import NAMES, OUTPUTS_MAX, Options, options_of
+from daws.client.options import NAMES, OUTPUTS_MAX, Options, options_of, timeout_ns
 from daws.data.outside import File, Out, Small, Source, Stored, checked_name
 from daws.model.errors import UsageError
 from daws.workers.commands import CommandSpec, Completed, RunCommand
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
 Word = str | int | float | os.PathLike[str] | File | Out | Future[Any]
 Content = str | bytes | File | Future[Any]
-TIMEOUT_MAX_S = 1_000_000_000
 
 
 answer_to(Completed)
@@ -109,7 +106,7 @@ def command(
         made,
         stdout.name if stdout else "",
         stderr.name if stderr else "",
-        _timeout_ns(timeout),
+        timeout_ns(timeout),
         check,
         show,
     )
@@ -126,7 +123,7 @@ def changed(wanted: Command, given: Mapping[str, Any]) -> Command:
         raise UsageError("run: the outputs of a command are its files: daws.command(…, outputs=[…])")
     spec, asked = wanted.spec, {**dict(wanted.given), **given}
     if "timeout" in asked:
-        spec = replace(spec, timeout_ns=_timeout_ns(asked.pop("timeout")))
+        spec = replace(spec, timeout_ns=timeout_ns(asked.pop("timeout")))
     options = options_of(outputs=wanted.options.outputs, **asked)
     return replace(wanted, spec=spec, options=options, given=tuple(asked.items()))
 
@@ -193,12 +190,6 @@ def _environment(env: Mapping[str, str] | None) -> dict[str, str] | None:
         if not isinstance(name, str) or not isinstance(value, str) or not name or "=" in name or "\0" in name + value:
             raise UsageError(f"env: {name!r}: {value!r} cannot be a variable; give text for text")
     return dict(env) if env else None
-
-
-def _timeout_ns(timeout: float | None) -> int:
-    if timeout is None:
-        return 0
-    return math.ceil(seconds("timeout", timeout, TIMEOUT_MAX_S) * 1e9)
 
 
 # -- running -----------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Numbers as users give them: Python's own, and those of numpy, which look the same when they are printed."""
 
+from contextlib import suppress
 from operator import index
 from typing import Any
 
@@ -41,10 +42,8 @@ def seconds(name: str, value: Any, high: int, can_be_zero: bool = False) -> floa
     """A time; UsageError that says what is allowed."""
     number = -1.0
     if hasattr(value, "__float__") and not isinstance(value, bool):
-        try:
+        with suppress(TypeError, ValueError, OverflowError):
             number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = -1.0
     if not (0 < number <= high or (can_be_zero and number == 0)):
         bounds = f"from 0 to {high:,}" if can_be_zero else f"above 0, up to {high:,}"
         raise UsageError(f"{name}={value!r}: give a number of seconds {bounds}")

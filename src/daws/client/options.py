@@ -65,20 +65,8 @@ class Options(Struct, frozen=True):
     writable: bool = False
 
 
-def options_of(**given: Any) -> Options:
-    """Check options, and refuse those that make no sense by their names.
-
-    `memory` is in bytes or a text such as `4 GB`. All times are in seconds. `expected` is about how long the task will
-    run, and `rank` the time, at best, from its start to the end of all tasks that depend on it. A `writable` task may
-    change arrays that it shares with others: it gets copies of the pages that it writes to.
-    """
-    unknown = given.keys() - NAMES
-    if unknown:
-        refuse_option(min(unknown), NAMES)
-    return _checked(**given)
-
-
-def _checked(
+def options_of(
+    *,
     outputs: int = 1,
     context: str = "",
     cores: int = 1,
@@ -91,17 +79,24 @@ def _checked(
     memo: Any = False,
     version: str = "",
     writable: bool = False,
+    **unknown: Any,
 ) -> Options:
+    """Check options, and refuse those that make no sense by their names.
+
+    `memory` is in bytes or a text such as `4 GB`. All times are in seconds. `expected` is about how long the task will
+    run, and `rank` the time, at best, from its start to the end of all tasks that depend on it. A `writable` task may
+    change arrays that it shares with others: it gets copies of the pages that it writes to.
+    """
+    if unknown:
+        refuse_option(min(unknown), NAMES)
     outputs = whole("outputs", outputs, 1, OUTPUTS_MAX)
     cores = whole("cores", cores, 1, 1 << 16)
     memory = size("memory", memory, 0, 1 << 62)
     priority = whole("priority", priority, -PRIORITY_MAX, PRIORITY_MAX)
     retries = whole("retries", retries, 0, 1 << 16)
-    times = [
-        0.0 if timeout is None else seconds("timeout", timeout, TIMEOUT_MAX_S),
-        seconds("expected", expected, TIMEOUT_MAX_S, can_be_zero=True),
-        seconds("rank", rank, TIMEOUT_MAX_S, can_be_zero=True),
-    ]
+    limit_ns = timeout_ns(timeout)
+    estimate_ns = math.ceil(seconds("expected", expected, TIMEOUT_MAX_S, can_be_zero=True) * 1e9)
+    rank_ns = math.ceil(seconds("rank", rank, TIMEOUT_MAX_S, can_be_zero=True) * 1e9)
     if not isinstance(context, str):
         raise UsageError(f"context={context!r}: give a context as text")
     if not isinstance(version, str):
@@ -114,9 +109,13 @@ def _checked(
         raise UsageError(f"version={version!r} is of results that are reused: give memo=True as well")
     usual = cores == 1 and not memory and not context
     needs = None if usual else Needs(cores, parse_context(context), memory)
-    timeout_ns, estimate_ns, rank_ns = [math.ceil(time_s * 1e9) for time_s in times]
     reused = version if memo else None
-    return Options(outputs, needs, priority, retries, timeout_ns, estimate_ns, rank_ns, reused, writable)
+    return Options(outputs, needs, priority, retries, limit_ns, estimate_ns, rank_ns, reused, writable)
+
+
+def timeout_ns(timeout: float | None) -> int:
+    """A time limit in seconds, checked; 0 for none."""
+    return 0 if timeout is None else math.ceil(seconds("timeout", timeout, TIMEOUT_MAX_S) * 1e9)
 
 
 USUAL = Options()
