@@ -67,12 +67,10 @@ CHANGES_NOTHING: dict[str, tuple[Any, ...]] = {
 class Hint:
     """An attribute that other libraries have: reading it raises an error that says what to write instead."""
 
-    def __init__(self, cure: str) -> None:
-        self._cure = cure
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+    def __init__(self, owner: type, name: str, cure: str) -> None:
         self._owner = owner.__name__
+        self._name = name
+        self._cure = cure
 
     def __get__(self, instance: object, owner: type) -> NoReturn:
         raise AttributeError(f"{self._owner} has no {self._name!r}: {self._cure}")
@@ -85,9 +83,7 @@ def answer_to(owner: type, title: str = "") -> None:
     """
     for name, cure in TABLES[title or owner.__name__].items():
         assert name not in owner.__dict__, name
-        hint = Hint(cure)
-        hint.__set_name__(owner, name)
-        setattr(owner, name, hint)
+        setattr(owner, name, Hint(owner, name, cure))
     setattr(owner, "__dir__", _names_of)  # noqa: B010 (mypy knows no better)
 
 
