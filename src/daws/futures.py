@@ -234,7 +234,7 @@ class Executor(concurrent.futures.Executor):
                 pending = tuple(self._pending)
                 if cancel_futures:
                     with contextlib.suppress(ClosedError):  # then they have ended already
-                        cluster._cancel_waiting([one._task for one in pending if one._task is not None])
+                        cluster._open().cancel_waiting([one._task for one in pending if one._task is not None])
                 given = pending, self._stored, cluster if self._owns_cluster else None
                 self._ender = threading.Thread(target=_finish, args=given, name="daws-shutdown")
                 self._ender.start()

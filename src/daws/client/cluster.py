@@ -182,7 +182,9 @@ class Cluster(Lifetime, ClusterMethods):
             self._remove_folders()
             raise
         self._opened(session, results)
-        self._tune(tune)
+        self._is_tuned = tune
+        if tune:
+            tuning.begin()
 
     # -- tasks ---------------------------------------------------------------------------------------------------------
 
@@ -212,7 +214,7 @@ class Cluster(Lifetime, ClusterMethods):
         The result says how the program ended. `outputs` of the future has a future for each file that the program
         makes, by name.
         """
-        if more or _is_function(words):
+        if more or (callable(words) and not isinstance(words, str | Sequence)):
             raise UsageError("run: give a program and its arguments as one list; cluster.submit(f, x) runs a function")
         return self._run(words, described, {})
 
@@ -262,9 +264,6 @@ class Cluster(Lifetime, ClusterMethods):
         session = self._leaving or self._open()
         session.check_own(given, "cancel it there")
         return session.cancel(given)
-
-    def _cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
-        self._open().cancel_waiting(futures)
 
     def use_strategy(self, strategy: str | Strategy) -> None:
         """Use another strategy from now on. Returns when all nodes use it.
@@ -317,11 +316,6 @@ class Cluster(Lifetime, ClusterMethods):
         nodes = max(1, self._nodes)
         self._recording.write(_program(), nodes, self.workers // nodes)
 
-    def _tune(self, tune: bool) -> None:
-        self._is_tuned = tune
-        if tune:
-            tuning.begin()
-
     def _remove_folders(self) -> None:
         self._folders.close()
         if self._janitor is not None:
@@ -346,10 +340,6 @@ class Cluster(Lifetime, ClusterMethods):
 answer_to(Cluster)
 CLUSTER_NAMES = tuple([one for one in Cluster.__init__.__annotations__ if one not in ("more", "others", "return")])
 """The options of a cluster."""
-
-
-def _is_function(words: object) -> bool:
-    return callable(words) and not isinstance(words, str | Sequence)
 
 
 def _program() -> str:

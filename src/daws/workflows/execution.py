@@ -69,7 +69,7 @@ class CommandRun(GraphSubmission):
 
     def _stop(self) -> None:
         with suppress(ClosedError):  # it was closed after an interrupt: nothing begins any more
-            self.cluster._cancel_waiting(list(self._open.values()))
+            self.cluster._open().cancel_waiting(list(self._open.values()))
 
     @property
     def causes(self) -> list[int]:
