@@ -5,9 +5,10 @@ is garbage collected lets go of its task, and what the task made may go when no 
 """
 
 from _thread import LockType, allocate_lock
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from functools import partial
+from math import inf
 from sys import _getframe
 from threading import get_ident, local, main_thread
 from time import monotonic
@@ -246,6 +247,16 @@ class OutputFuture(Future[T], gc=True):
         """The first one lets go."""
 
 
+def end_pending(futures: "Iterable[Future[Any]]", state: int, what: Any) -> None:
+    """End those of these futures that have not ended. Listeners are called when all of them have."""
+    pending = [one for one in futures if one._state == PENDING]
+    for one in pending:
+        one._what = what
+        one._state = state
+    for one in pending:
+        one._tell_all()
+
+
 def output_futures(session: "Session", task: int, objects: list[int]) -> list[Future[Any]]:
     """The futures of a task with several outputs."""
     first: Future[Any] = Future(session, task, objects[0])
@@ -261,13 +272,11 @@ def check_callback(function: object) -> None:
 def acquire(lock: LockType, timeout: float | None) -> bool:
     """Wait for a lock, and look up now and then: a Ctrl-C that comes just before the interpreter begins to wait does
     not wake it."""
-    until = None if timeout is None else monotonic() + timeout
-    while True:
-        left = LOOK_UP_S if until is None else min(LOOK_UP_S, until - monotonic())
-        if lock.acquire(timeout=max(0.0, left)):
-            return True
-        if until is not None and monotonic() >= until:
+    until = inf if timeout is None else monotonic() + timeout
+    while not lock.acquire(timeout=max(0.0, min(LOOK_UP_S, until - monotonic()))):
+        if monotonic() >= until:
             return False
+    return True
 
 
 class Ring:

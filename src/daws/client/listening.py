@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from daws.client.arguments import LargeArguments
 from daws.client.brake import Brake
-from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future
+from daws.client.future import CANCELLED, FAILED, INLINE, STORED, Future, end_pending
 from daws.client.printing import Printing
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import Input
@@ -208,8 +208,4 @@ class SessionListener:
         """End futures that will never end otherwise."""
         while self.futures:
             task, future = self.futures.popitem()
-            for one in (future, *self.outputs.pop(task, ())):
-                if one._state == PENDING:
-                    one._what = reason
-                    one._state = state
-                    one._tell_all()
+            end_pending((future, *self.outputs.pop(task, ())), state, reason)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from daws.client.cancelled import TaskCancelledError
-from daws.client.future import CANCELLED, INLINE, PENDING, Future, collecting, output_futures
+from daws.client.future import CANCELLED, INLINE, Future, collecting, end_pending, output_futures
 from daws.client.mapping import CHUNK_MAX, Chunked, Failed, Mapped, chunk_size, items_of, options_of_chunk
 from daws.client.memo_calls import Before, CallKeys, MemoCall, full_name
 from daws.client.options import Options
@@ -243,13 +243,9 @@ class MemoTasks:
         self._forget(awaited)
         if not awaited.futures or awaited.futures[0].task in self.session.futures:
             return
-        self.session.watched.pop(awaited.futures[0].task, None)
-        for one in awaited.futures:
-            if one._state == PENDING:
-                why = str(error) or type(error).__name__
-                one._what = TaskCancelledError(f"task {one.task} was not submitted after all: {why}")
-                one._state = CANCELLED
-                one._tell_all()
+        task, why = awaited.futures[0].task, str(error) or type(error).__name__
+        self.session.watched.pop(task, None)
+        end_pending(awaited.futures, CANCELLED, TaskCancelledError(f"task {task} was not submitted after all: {why}"))
 
     def _find(self, call: MemoCall) -> tuple[MemoEntry | None, str]:
         """The results that are kept of a call, after all that have ended before are kept."""

@@ -14,7 +14,7 @@ from daws.client.arguments import LargeArguments
 from daws.client.brake import COUNTED_BYTES_MIN, Brake
 from daws.client.cancelled import TaskCancelledError
 from daws.client.functions import CarriedNumber, Functions
-from daws.client.future import CANCELLED, INLINE, LET_GO_MAX, PENDING, STORED, Future, output_futures
+from daws.client.future import CANCELLED, INLINE, LET_GO_MAX, PENDING, STORED, Future, end_pending, output_futures
 from daws.client.hints import check_arguments, check_callable, cure_of_needs
 from daws.client.interrupts import forget_lost_interrupts, send_lost_interrupts_again
 from daws.client.leaving import named_in
@@ -461,11 +461,7 @@ class Session(SessionListener):
         if future.task in self.watched:
             self.watched.pop(future.task)(outcome)
         self.unseen.remove(future.task)
-        for one in futures:
-            one._what = outcome
-            one._state = CANCELLED
-        for one in futures:
-            one._tell_all()
+        end_pending(futures, CANCELLED, outcome)
 
     def cancel_waiting(self, futures: Iterable[Future[Any]]) -> None:
         """Stop those tasks that no worker has yet. Which ones these are is found out later."""
