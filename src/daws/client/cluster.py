@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from threading import Lock
 from time import time
 from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn, TypeVar, Unpack, overload
 
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from daws.client.mapping import ItemFuture, Mapped
     from daws.client.memo import Memo
     from daws.client.options import ClusterSynonyms, Options
-    from daws.client.session import Session
     from daws.client.tasks import Task
     from daws.data.janitor import Janitor
     from daws.runs.timeline import Timeline
@@ -84,6 +82,7 @@ class Cluster(Lifetime, ClusterMethods):
     """
 
     _is_tuned = False
+    _janitor: Janitor | None = None
 
     def __init__(
         self,
@@ -135,10 +134,7 @@ class Cluster(Lifetime, ClusterMethods):
         self._nodes = nodes
         self._since = time()
         self.workers = nodes * workers
-        self._lock = Lock()
-        self._session: Session | None = None
         self._folders = Folders()
-        self._janitor: Janitor | None = None
         server: ForkServer | None = None
         try:
             processes = nodes if nodes > 1 or node == "process" else 0

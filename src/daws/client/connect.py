@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from threading import Lock
 from typing import Any, TypeVar
 
 from daws.client import admin
@@ -95,8 +94,6 @@ class ConnectedCluster(Cluster):
         """Make the session by `join`; `results` of tasks with `memo=` are kept in that folder."""
         self._recording = recording
         self._timeline = recording.timeline
-        self._lock = Lock()
-        self._session = None
         self._folder = folder
         self._folders = Folders()
         self._janitor = Janitor(*self._folders.all())

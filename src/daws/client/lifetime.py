@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock, Thread
 from time import sleep
@@ -34,8 +35,10 @@ class Lifetime:
     _is_forked = False
     _closer: Thread | None = None  # closes it when that cannot be done at once
     _leaving: Session | None = None  # in the place of `_session` while closing waits for tasks
-    _session: Session | None
+    _session: Session | None = None
     _lock: Lock
+    _clean_up: Callable[[], None]
+    """Remove all that belonged to the session, after it was closed."""
 
     def _opened(self, session: Session, results: MemoFolder | None) -> None:
         """Tasks can be submitted from now on. The `results` of those with `memo=` are kept in that folder."""
@@ -45,6 +48,7 @@ class Lifetime:
             set_up_by_environment()
         if results is not None:
             session.reuse(results)
+        self._lock = Lock()
         self._session = session
         _open.add(self)
 
@@ -134,10 +138,6 @@ class Lifetime:
 
                     say_cancelled(session.left, why)
 
-    def _clean_up(self) -> None:
-        """The session is closed: remove all that belonged to it."""
-        raise NotImplementedError
-
     def _open(self) -> Session:
         return self._session or self._late()
 
@@ -180,7 +180,7 @@ class Lifetime:
             raise
 
     def __del__(self) -> None:
-        session = getattr(self, "_session", None) or self._leaving
+        session = self._session or self._leaving
         if session is None:
             return
         if session.futures or session.stored:
