@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,24 +21,16 @@ from daws.workers.errors import ItemFailedError
 from daws.workers.failures import exception_of, failure_of
 from daws.workers.nest import here
 
+if TYPE_CHECKING:
+    from daws.client.inside import InnerSession
+    from daws.client.session import Session
+
 T = TypeVar("T")
 CHUNK_MAX = 1024
 READ_MAX = 1 << 16
 TOLD_MAX = 200
 SHARE = 4
 """A chunk is this part of what one worker's share of the rest is: large at first, small towards the end."""
-
-
-class Submits(Protocol):
-    """The methods that `map` asks of a session, of a client or of a task."""
-
-    hears_of_items: bool
-
-    def number_of(self, function: Callable[..., Any]) -> int: ...
-
-    def submit_number(
-        self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
-    ) -> Future[Any]: ...
 
 
 class Failed(Struct, eq=False):
@@ -351,7 +343,7 @@ def options_of_chunk(options: Options, items: int) -> Options:
 
 
 def map_chunks(
-    session: Submits,
+    session: "Session | InnerSession",
     workers: int,
     function: Callable[..., T],
     iterables: tuple[Iterable[Any], ...],
