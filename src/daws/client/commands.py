@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from daws.client.future import INLINE, VALUE, Future, collecting
+from daws.client.future import INLINE, VALUE, Future, OutputFuture, collecting
 from daws.client.hints import answer_to, refuse_run_option
 from daws.client.options import NAMES, OUTPUTS_MAX, Options, options_of, timeout_ns
 from daws.data.outside import File, Out, Small, Source, Stored, checked_name
@@ -205,13 +205,12 @@ class _Hold(Struct, eq=False):
         self.session.let_go(self.task)
 
 
-class FileFuture(Future[File], gc=True):
+class FileFuture(OutputFuture[File], gc=True):
     """The future of a file that a command will make. Pass it to commands and functions.
 
     `name` is the name of the file in the folder of a command that reads it.
     """
 
-    _hold: _Hold | None = None
     name: str = ""
 
     def result(self, timeout: float | None = None) -> File:
@@ -236,17 +235,13 @@ class FileFuture(Future[File], gc=True):
             return super().__reduce__()
         return fill_file, (found.setdefault(self, len(found)), self.name)
 
-    def __del__(self) -> None:
-        """The hold lets go."""
-
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, file {self.name}>"
 
 
-class CommandFuture(Future[Completed], gc=True):
+class CommandFuture(OutputFuture[Completed], gc=True):
     """The future of a command. `outputs` has a future for each file that the command makes, by name."""
 
-    _hold: _Hold | None = None
     outputs: dict[str, FileFuture] = field(default_factory=dict)
 
     def result(self, timeout: float | None = None) -> Completed:
@@ -257,9 +252,6 @@ class CommandFuture(Future[Completed], gc=True):
     def __reduce__(self) -> Any:
         how = super().__reduce__()
         return (_with_outputs, (*how, self.outputs)) if self.outputs else how
-
-    def __del__(self) -> None:
-        """The hold lets go."""
 
 
 def _with_outputs(load: Any, args: tuple[Any, ...], outputs: dict[str, File]) -> Completed:
@@ -274,10 +266,10 @@ def run(session: "Session", wanted: Command) -> CommandFuture:
         hold = _Hold(session, task)
         names = wanted.spec.outputs
         files = {
-            name: FileFuture(session, task, object_, _hold=hold, name=name)
+            name: FileFuture(session, task, object_, _held=hold, name=name)
             for name, object_ in zip(names, objects[1:], strict=True)
         }
-        return [CommandFuture(session, task, task, _hold=hold, outputs=files), *files.values()]
+        return [CommandFuture(session, task, task, _held=hold, outputs=files), *files.values()]
 
     session.check(wanted.options)
     if wanted.options.memo is not None:

@@ -239,12 +239,15 @@ refuse_as_value(Future)
 
 
 class OutputFuture(Future[T], gc=True):
-    """One of the further outputs of a task that has several. The task is held as long as any of them is."""
+    """A future that does not let go of its task itself. It holds an object that does, if there is one to let go of.
 
-    _first: Future[Any] | None = None
+    A task with several outputs is thus kept as long as one of their futures is.
+    """
+
+    _held: Any = None
 
     def __del__(self) -> None:
-        """The first one lets go."""
+        """Leave it to the object that is held."""
 
 
 def end_pending(futures: "Iterable[Future[Any]]", state: int, what: Any) -> None:
@@ -260,7 +263,7 @@ def end_pending(futures: "Iterable[Future[Any]]", state: int, what: Any) -> None
 def output_futures(session: "Session", task: int, objects: list[int]) -> list[Future[Any]]:
     """The futures of a task with several outputs."""
     first: Future[Any] = Future(session, task, objects[0])
-    return [first, *[OutputFuture(session, task, object_, _first=first) for object_ in objects[1:]]]
+    return [first, *[OutputFuture(session, task, object_, _held=first) for object_ in objects[1:]]]
 
 
 def check_callback(function: object) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from daws.client.cancelled import TaskCancelledError
-from daws.client.future import CANCELLED, INLINE, Future, collecting, end_pending, output_futures
+from daws.client.future import CANCELLED, INLINE, Future, OutputFuture, collecting, end_pending, output_futures
 from daws.client.mapping import CHUNK_MAX, Chunked, Failed, Mapped, chunk_size, items_of, options_of_chunk
 from daws.client.memo_calls import Before, CallKeys, MemoCall, full_name
 from daws.client.options import Options
@@ -39,7 +39,7 @@ log = logging.getLogger("daws.memo")
 ALIVE_S = 0.5
 
 
-class MemoFuture(Future[Any], gc=True):
+class MemoFuture(OutputFuture[Any], gc=True):
     """A result that was there before. It becomes an object of the cluster when a task is to read it."""
 
     _key: str = ""
@@ -48,7 +48,7 @@ class MemoFuture(Future[Any], gc=True):
 
     @classmethod
     def _of(cls, session: "Session", task: int, key: str, content: Any) -> "MemoFuture":
-        return cls(session, task, task, INLINE, content, None, key, content)
+        return cls(session, task, task, INLINE, content, _key=key, _content=content)
 
     def __reduce__(self) -> Any:
         found = collecting.found
@@ -59,9 +59,6 @@ class MemoFuture(Future[Any], gc=True):
         if self._put is None:
             self._put = self._session._put(Packed.of(self._content))
         return fill, (found.setdefault(self._put, len(found)),)
-
-    def __del__(self) -> None:
-        """There is no task to let go of."""
 
 
 class MemoItems(MemoFuture):
