@@ -23,6 +23,7 @@ from typing import Any
 from zlib import crc32
 
 from daws.client.future import Future, collecting
+from daws.client.options import Args, Kwargs
 from daws.data.buffers import BufferObject
 from daws.data.calls import Reference
 from daws.data.codec import dumps_call
@@ -118,7 +119,7 @@ class LargeArguments:
         return found.setdefault(large.future, len(found)), large.front, large.front + view.nbytes
 
     def pickled(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], check: Callable[[Iterable[Future[Any]]], None]
+        self, args: Args, kwargs: Kwargs, check: Callable[[Iterable[Future[Any]]], None]
     ) -> tuple[bytes, dict[Future[Any], int]]:
         """Pickle the arguments of a task. Returns the futures in them as well, after `check` has seen these."""
         found: dict[Future[Any], int] = {}

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from daws.client.future import Future
     from daws.client.mapping import ItemFuture, Mapped
     from daws.client.memo import Memo
-    from daws.client.options import ClusterSynonyms, Options
+    from daws.client.options import Args, ClusterSynonyms, Function, Kwargs, Options
     from daws.client.tasks import Task
     from daws.data.janitor import Janitor
     from daws.runs.timeline import Timeline
@@ -199,9 +199,7 @@ class Cluster(Lifetime, ClusterMethods):
             session = self._late()
         return session.submit(function, args, kwargs)
 
-    def _start(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
-    ) -> Any:
+    def _start(self, function: Function, args: Args, kwargs: Kwargs, options: Options) -> Any:
         return self._open().start_task(function, args, kwargs, options)
 
     def run(self, words: Command | str | Sequence[Word], *more: Any, **described: Any) -> CommandFuture:
@@ -227,9 +225,7 @@ class Cluster(Lifetime, ClusterMethods):
             raise UsageError("run: the outputs of a command are its files: cluster.run(…, outputs=[…])")
         return run(self._open(), command(words, **{**options, **described}))
 
-    def _map(
-        self, function: Callable[..., Any], iterables: tuple[Any, ...], chunk: int | None, options: Options
-    ) -> Mapped[Any]:
+    def _map(self, function: Function, iterables: tuple[Any, ...], chunk: int | None, options: Options) -> Mapped[Any]:
         from daws.client.mapping import map_chunks
 
         session = self._open()

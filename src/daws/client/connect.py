@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 from daws.client import admin
 from daws.client.admin import NodeDescription, SessionDescription
 from daws.client.cluster import Cluster
-from daws.client.future import Future, output_futures
+from daws.client.future import Future
 from daws.client.given import flag
 from daws.client.modules import OwnModules, ShippedFunctions
-from daws.client.results import objects_of
+from daws.client.results import objects_of, output_futures
 from daws.client.session import Session
 from daws.client.starting import Recording, check_memory, memo_folder
 from daws.data.janitor import Janitor

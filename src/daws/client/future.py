@@ -260,12 +260,6 @@ def end_pending(futures: "Iterable[Future[Any]]", state: int, what: Any) -> None
         one._tell_all()
 
 
-def output_futures(session: "Session", task: int, objects: list[int]) -> list[Future[Any]]:
-    """The futures of a task with several outputs."""
-    first: Future[Any] = Future(session, task, objects[0])
-    return [first, *[OutputFuture(session, task, object_, _held=first) for object_ in objects[1:]]]
-
-
 def check_callback(function: object) -> None:
     """Refuse what `asyncio.wait` gives: it counts on being called on its own loop, and would wait for ever."""
     if getattr(function, "__module__", "") == "asyncio.tasks":

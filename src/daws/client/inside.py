@@ -17,7 +17,7 @@ from daws.client.arguments import LargeArguments
 from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, collecting
 from daws.client.hints import answer_to, check_arguments
 from daws.client.mapping import Mapped, map_chunks
-from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, Options
+from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, Args, Function, Kwargs, Options
 from daws.client.results import same
 from daws.client.signatures import ClusterMethods, Submitter
 from daws.data.buffers import BufferObject
@@ -72,17 +72,13 @@ class InnerCluster(ClusterMethods):
             raise UsageError(NO_MEMO)
         return super()._with_options(options)
 
-    def _start(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
-    ) -> Any:
+    def _start(self, function: Function, args: Args, kwargs: Kwargs, options: Options) -> Any:
         if kwargs and not OPTION_NAMES.isdisjoint(kwargs):
             check_arguments(function, kwargs, NAMES)
         futures = self._session.submit_several(self._session.number_of(function), args, kwargs, options)
         return futures if options.outputs > 1 else futures[0]
 
-    def _map(
-        self, function: Callable[..., Any], iterables: tuple[Any, ...], chunk: int | None, options: Options
-    ) -> Mapped[Any]:
+    def _map(self, function: Function, iterables: tuple[Any, ...], chunk: int | None, options: Options) -> Mapped[Any]:
         return map_chunks(self._session, self._session.nest.workers, function, iterables, chunk, options)
 
     def put(self, value: T) -> Future[T]:
@@ -140,14 +136,10 @@ class InnerSession:
         """Return True: nothing is known here without reading the results."""
         return True
 
-    def submit_number(
-        self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
-    ) -> Future[Any]:
+    def submit_number(self, number: int, args: Args, kwargs: Kwargs, options: Options) -> Future[Any]:
         return self.submit_several(number, args, kwargs, options)[0]
 
-    def submit_several(
-        self, function: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
-    ) -> "tuple[Future[Any], ...]":
+    def submit_several(self, function: int, args: Args, kwargs: Kwargs, options: Options) -> "tuple[Future[Any], ...]":
         found: Iterable[Future[Any]] = ()
         payload = b"" if kwargs else dumps_plain(args)
         if not payload:

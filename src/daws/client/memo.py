@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from daws.client.cancelled import TaskCancelledError
-from daws.client.future import CANCELLED, INLINE, Future, OutputFuture, collecting, end_pending, output_futures
+from daws.client.future import CANCELLED, INLINE, Future, OutputFuture, collecting, end_pending
 from daws.client.mapping import CHUNK_MAX, Chunked, Failed, Mapped, chunk_size, items_of, options_of_chunk
 from daws.client.memo_calls import Before, CallKeys, MemoCall, full_name
-from daws.client.options import Options
+from daws.client.options import Args, Function, Kwargs, Options
+from daws.client.results import MakeFutures, output_futures
 from daws.data.codec import Packed, dumps, loads, open_file
 from daws.data.files import read_and_drop
 from daws.data.fingerprint import Unknown
@@ -112,9 +113,7 @@ class MemoTasks:
 
     # -- in ------------------------------------------------------------------------------------------------------------
 
-    def start(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
-    ) -> Any:
+    def start(self, function: Function, args: Args, kwargs: Kwargs, options: Options) -> Any:
         """Submit a task, unless an earlier run has its results."""
         number = self.session.number_of(function)
         call_of = partial(self.keys.of_call, function, args, kwargs, options)
@@ -160,7 +159,7 @@ class MemoTasks:
     def map(
         self,
         workers: int,
-        function: Callable[..., Any],
+        function: Function,
         iterables: tuple[Iterable[Any], ...],
         chunk: int | None,
         options: Options,
@@ -208,11 +207,11 @@ class MemoTasks:
     def run(
         self,
         number: int,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: Args,
+        kwargs: Kwargs,
         options: Options,
         awaited: Awaited | None = None,
-        make: "Callable[[Session, int, list[int]], list[Future[Any]]]" = output_futures,
+        make: MakeFutures = output_futures,
     ) -> Sequence[Future[Any]]:
         """Submit a task; the results of one that is `awaited` are kept."""
         if awaited is None:
@@ -283,7 +282,7 @@ class MemoTasks:
         self.session.memo_notes[task] = what
         log.info("%s: %s", name, what)
 
-    def _call_or_none(self, function: Callable[..., Any], item: tuple[Any, ...], options: Options) -> MemoCall | None:
+    def _call_or_none(self, function: Function, item: Args, options: Options) -> MemoCall | None:
         try:
             return self.keys.of_call(function, item, {}, options)
         except Unknown:

@@ -1,12 +1,12 @@
 """Calls as results are found by: what a call depends on, and why there is no result of it."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
 from daws.client.future import CANCELLED, FAILED, PENDING, Future
-from daws.client.options import OUTPUTS_MAX, Options
+from daws.client.options import OUTPUTS_MAX, Args, Function, Kwargs, Options
 from daws.data.fingerprint import Fingerprint, Unknown, Versions
 from daws.data.functions import dumps_function, inside_of, name_of
 from daws.data.memo import Note
@@ -69,9 +69,7 @@ class CallKeys:
         self._codes: dict[bytes, tuple[str, frozenset[str]]] = {}
         self._versions = Versions()
 
-    def of_call(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
-    ) -> MemoCall:
+    def of_call(self, function: Function, args: Args, kwargs: Kwargs, options: Options) -> MemoCall:
         """The call of a function. Raises Unknown if an argument is not known yet."""
         marks = self.marks()
         pickled = dumps_function(function)

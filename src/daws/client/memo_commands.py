@@ -15,14 +15,13 @@ from daws.client.commands import Command, CommandFuture, FileFuture
 from daws.client.future import INLINE, Future, collecting
 from daws.client.memo import MemoTasks, reused_note
 from daws.client.memo_calls import CallKeys, MemoCall
+from daws.client.results import MakeFutures
 from daws.data.fingerprint import file_digest
 from daws.data.outside import File, Lent, Out, Restored, Source, kept_mode, lent_file, stamp_of
 from daws.model.task import INLINE_BYTES, Input
 from daws.workers.commands import RunCommand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from daws.client.session import Session
     from daws.data.memo import MemoEntry
 
@@ -57,9 +56,7 @@ class MemoFileFuture(FileFuture, gc=True):
         return File.of, (self.name, Restored(self._path, stamp_of(self._path)[:2]))
 
 
-def run_with_memo(
-    session: "Session", wanted: Command, make: "Callable[[Session, int, list[int]], list[Future[Any]]]"
-) -> CommandFuture:
+def run_with_memo(session: "Session", wanted: Command, make: MakeFutures) -> CommandFuture:
     """Submit a command, unless an earlier run has made its files. `make` makes the futures of one that runs."""
     memo = session.memo_tasks()
     number = session.number_of(RunCommand(wanted.program))

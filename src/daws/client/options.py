@@ -1,6 +1,7 @@
 """Options of tasks: all that can be said about a task beyond its function and arguments."""
 
 import math
+from collections.abc import Callable
 from typing import Any, TypedDict
 
 from msgspec import Struct
@@ -10,6 +11,11 @@ from daws.client.hints import TASK_OPTIONS, refuse_option
 from daws.model.context import parse_context
 from daws.model.errors import UsageError
 from daws.model.task import Needs
+
+Function = Callable[..., Any]
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+"""A call, as it was submitted."""
 
 OUTPUTS_MAX = 4096
 PRIORITY_MAX = 1 << 20

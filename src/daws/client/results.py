@@ -1,9 +1,10 @@
-"""StoredResults that lie in files: where they are, reading them, and having them made again if they cannot be read."""
+"""The results of tasks: their objects and futures, and results in files, which are made again if they are lost."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from daws.client.future import Future
+from daws.client.future import Future, OutputFuture
 from daws.client.options import OUTPUTS_MAX, USUAL
 from daws.data.codec import dumps_call
 from daws.model.errors import ClosedError, DamagedObjectError, UnavailableError
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from daws.client.session import Session
 
 T = TypeVar("T")
+MakeFutures = Callable[["Session", int, list[int]], list[Future[Any]]]
+"""Makes the futures of a task, one for each of its objects."""
 FIRST_EXTRA_OBJECT = 1 << 62
 KEPT_MAX = 10_000
 """The number of results in files that can be asked for when their cluster is closed. Each may be a mapping, of which a
@@ -25,6 +28,12 @@ def objects_of(task: int, count: int) -> list[int]:
     """The objects of a task with so many outputs. The first has the number of the task."""
     first = FIRST_EXTRA_OBJECT + task * OUTPUTS_MAX
     return [task, *range(first + 1, first + count)]
+
+
+def output_futures(session: "Session", task: int, objects: list[int]) -> list[Future[Any]]:
+    """The futures of a task with several outputs."""
+    first: Future[Any] = Future(session, task, objects[0])
+    return [first, *[OutputFuture(session, task, object_, _held=first) for object_ in objects[1:]]]
 
 
 def task_of(object_: int) -> int:

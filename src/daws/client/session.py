@@ -14,13 +14,13 @@ from daws.client.arguments import LargeArguments
 from daws.client.brake import COUNTED_BYTES_MIN, Brake
 from daws.client.cancelled import TaskCancelledError
 from daws.client.functions import CarriedNumber, Functions
-from daws.client.future import CANCELLED, INLINE, LET_GO_MAX, PENDING, STORED, Future, end_pending, output_futures
+from daws.client.future import CANCELLED, INLINE, LET_GO_MAX, PENDING, STORED, Future, end_pending
 from daws.client.hints import check_arguments, check_callable, cure_of_needs
 from daws.client.interrupts import forget_lost_interrupts, send_lost_interrupts_again
 from daws.client.leaving import named_in
 from daws.client.listening import SessionListener
-from daws.client.options import NAMES, OPTION_NAMES, USUAL, Options
-from daws.client.results import KEPT_MAX, StoredResults, objects_of
+from daws.client.options import NAMES, OPTION_NAMES, USUAL, Args, Function, Kwargs, Options
+from daws.client.results import KEPT_MAX, MakeFutures, StoredResults, objects_of, output_futures
 from daws.data.buffers import BufferObject
 from daws.data.codec import Packed, dumps_plain, encode
 from daws.data.files import ObjectFiles
@@ -168,7 +168,7 @@ class Session(SessionListener):
         """Modules may have changed: look at all functions again."""
         self.functions.settled.clear()
 
-    def submit(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Future[Any]:
+    def submit(self, function: Any, args: Args, kwargs: Kwargs) -> Future[Any]:
         """Submit a task with one output and without options. Most tasks have no futures and no large values among their
         arguments, and take the short way."""
         number = self._settled.get(function) if function.__class__ is FunctionType else None
@@ -200,9 +200,7 @@ class Session(SessionListener):
             engine.wake()
         return future
 
-    def submit_number(
-        self, number: int, args: tuple[Any, ...], kwargs: dict[str, Any], options: Options = USUAL
-    ) -> Future[Any]:
+    def submit_number(self, number: int, args: Args, kwargs: Kwargs, options: Options = USUAL) -> Future[Any]:
         """Submit a task with one output, of a function that has been sent."""
         if isinstance(number, CarriedNumber):
             args, number = (number.function, *args), int(number)
@@ -216,13 +214,11 @@ class Session(SessionListener):
         self._submit(number, payload, above, options, future, (task,))
         return future
 
-    def _checked_number(self, function: Callable[..., Any]) -> int:
+    def _checked_number(self, function: Function) -> int:
         check_callable(function)
         return self.number_of(function)
 
-    def start_task(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], options: Options
-    ) -> Any:
+    def start_task(self, function: Function, args: Args, kwargs: Kwargs, options: Options) -> Any:
         """A task with options: one future, or as many as it has outputs, as a tuple."""
         if options is USUAL:
             return self.submit(function, args, kwargs)
@@ -238,12 +234,7 @@ class Session(SessionListener):
         return submit(number, args, kwargs, options)
 
     def submit_several(
-        self,
-        function: int,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        options: Options,
-        make: "Callable[[Session, int, list[int]], list[Future[Any]]]" = output_futures,
+        self, function: int, args: Args, kwargs: Kwargs, options: Options, make: MakeFutures = output_futures
     ) -> tuple[Future[Any], ...]:
         """One task with several outputs. `make` is given a task and its objects, and answers their futures."""
         if isinstance(function, CarriedNumber):
@@ -257,7 +248,7 @@ class Session(SessionListener):
         self._submit(function, payload, above, options, future, tuple(made))
         return (future, *others)
 
-    def _arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, Iterable[Future[Any]]]:
+    def _arguments(self, args: Args, kwargs: Kwargs) -> tuple[bytes, Iterable[Future[Any]]]:
         """Pickled arguments, and the futures that were found in them."""
         if not kwargs:
             for one in args:

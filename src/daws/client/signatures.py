@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from daws.client.future import Future
     from daws.client.gathering import Errors
     from daws.client.mapping import Mapped
-    from daws.client.options import MapSynonyms, Options, TaskOptions
+    from daws.client.options import Args, Function, Kwargs, MapSynonyms, Options, TaskOptions
     from daws.client.tasks import Task
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class Signatures:
     def __reduce__(self) -> NoReturn:
         raise UsageError("a cluster cannot be sent to tasks; inside of one, daws.current() is the cluster it runs in")
 
-    def _of(self, function: Any) -> tuple[Callable[..., Any], Options]:
+    def _of(self, function: Any) -> tuple[Function, Options]:
         """The function to send, and its options: those of a task, and on top those given here."""
         if not getattr(type(function), "_is_task", False):
             return function, self._checked
@@ -158,8 +158,8 @@ class ClusterMethods(Signatures):
     __slots__ = ()
 
     _given = {}  # noqa: RUF012 (never written)
-    _start: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Options], Any]
-    _map: Callable[[Callable[..., Any], tuple[Any, ...], int | None, Options], Mapped[Any]]
+    _start: Callable[[Function, Args, Kwargs, Options], Any]
+    _map: Callable[[Function, tuple[Any, ...], int | None, Options], Mapped[Any]]
     _run: Callable[[Any, dict[str, Any], dict[str, Any]], Any]
 
     @property
