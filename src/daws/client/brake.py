@@ -3,10 +3,9 @@
 Counted are the pickled arguments of tasks that have not ended, if they take at least COUNTED_BYTES_MIN. (Large ones are
 objects, see `arguments`: they are written to files once, which have a limit of their own.) A client that would go over
 the limit waits for room. It does not wait for long, because tasks may wait for something that the same client does
-next: then
-there is no room, and the arguments have to go into a file. The limit always holds for the arguments that are counted.
-It does not
-bound the number of tasks: each takes some 2 kB, and its arguments up to COUNTED_BYTES_MIN, however small the limit is.
+next: then there is no room, and the arguments have to go into a file. The limit always holds for the arguments that are
+counted. It does not bound the number of tasks: each takes some 2 kB, and its arguments up to COUNTED_BYTES_MIN, however
+small the limit is.
 """
 
 import logging

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock, Thread
 from time import sleep
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import WeakSet
 
@@ -154,18 +153,14 @@ class Lifetime:
         current.use(cast("Cluster", self))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Wait until all that was submitted has ended, and close. An exception under way cancels what has not."""
         self._leave(False, error)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Leave as `__exit__` does; the event loop goes on meanwhile."""
         import asyncio
 

@@ -168,25 +168,26 @@ class MemoTasks:
         there are."""
         items = items_of(function, iterables, chunk, options)
         calls = [self._call_or_none(function, item, options) for item in items]
-        found = [(None, "") if call is None else self._find(call) for call in calls]
-        missing = sum(entry is None for entry, _ in found)
-        whys = [
-            self._why(call, wrong) if call is not None and entry is None else ""
-            for call, (entry, wrong) in zip(calls, found, strict=True)
-        ]
+        entries: list[MemoEntry | None] = []
+        whys: list[str] = []
+        for call in calls:
+            entry, wrong = (None, "") if call is None else self._find(call)
+            entries.append(entry)
+            whys.append("" if call is None or entry is not None else self._why(call, wrong))
+        missing = entries.count(None)
         many = self.session.number_of(Chunked(function, options.retries)) if missing else 0
         futures: list[Future[Any]] = []
         ends: list[int] = []
         low = 0
         unknown = "ran, and is not kept: an item has the result of a task in it"
         while low < len(items):
-            is_found = found[low][0] is not None
+            is_found = entries[low] is not None
             size = CHUNK_MAX if is_found else chunk_size(missing, workers, chunk, options)
             high = low
-            while high < len(items) and high - low < size and (found[high][0] is not None) is is_found:
+            while high < len(items) and high - low < size and (entries[high] is not None) is is_found:
                 high += 1
             if is_found:
-                contents = [entry.outputs[0] for entry, _ in found[low:high] if entry is not None]
+                contents = [entry.outputs[0] for entry in entries[low:high] if entry is not None]
                 future: Future[Any] = MemoItems._of(self.session, self.session._next_task(), "", contents)
                 self.counts.reused += high - low
                 self.session.memo_notes[future.task] = f"reused: {high - low:,} items from {self.folder.path}"

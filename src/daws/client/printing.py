@@ -14,8 +14,7 @@ NO_TASK = -1
 
 class Printing:
     """The output of tasks, shown on one thread. Whole lines of a task begin at the start of a line; parts of lines
-    (`print(end=" ")`) that tasks
-    leave follow each other on one."""
+    (`print(end=" ")`) that tasks leave follow each other on one."""
 
     def __init__(self) -> None:
         self._open: dict[int, int] = {}  # by stream: whose line is not complete
