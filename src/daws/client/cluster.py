@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from daws.client.tasks import Task
     from daws.data.janitor import Janitor
     from daws.runs.timeline import Timeline
+    from daws.runtime.ports import ClusterPort
     from daws.strategy.decisions import Strategy
     from daws.wire.notes import Counters
 
@@ -110,14 +111,10 @@ class Cluster(Lifetime, ClusterMethods):
             workers = workers_of(others, workers, CLUSTER_NAMES)
         if more or not (workers is None or isinstance(workers, int)):
             check_workers(workers, more)
-        if nodes is None:
-            nodes = default_nodes()
-        nodes = whole("nodes", nodes, 1, NODES_MAX)
+        nodes = whole("nodes", default_nodes() if nodes is None else nodes, 1, NODES_MAX)
         if node not in ("thread", "process"):
             raise UsageError(f"node={node!r}: give 'thread' or 'process'")
-        if workers is None:
-            workers = default_workers(nodes)
-        workers = whole("workers", workers, 1, WORKERS_MAX)
+        workers = whole("workers", default_workers(nodes) if workers is None else workers, 1, WORKERS_MAX)
         if kind not in KINDS:
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
         flag("explain", explain)
@@ -167,8 +164,21 @@ class Cluster(Lifetime, ClusterMethods):
             )
             kept = journal_folder(journal, self.strategy)
             facts = Facts() if explain else None
+
+            def open_nodes(session: Session) -> ClusterPort:
+                if not processes:
+                    from daws.runtime.thread import ThreadCluster
+
+                    return ThreadCluster(crew, session.strategy, session.files, session, kept, server)
+                from daws.runtime.cluster.private import PrivateCluster
+
+                folders, files, pending = session.folders, session.files, session.futures.keys
+                return PrivateCluster(
+                    processes, crew, session.strategy, folders, memory_bytes, files, session, pending, kept, server
+                )
+
             session = Session(
-                crew, self.strategy, self._folders, memory_bytes, processes, kept, server, self._timeline, facts
+                self.strategy, self._folders, memory_bytes, open_nodes, self._timeline, facts, is_alone=not processes
             )
             server = None  # from now on the session's
             session.start()
@@ -208,7 +218,8 @@ class Cluster(Lifetime, ClusterMethods):
         The result says how the program ended. `outputs` of the future has a future for each file that the program
         makes, by name.
         """
-        if more or (callable(words) and not isinstance(words, str | Sequence)):
+        given: object = words
+        if more or (callable(given) and not isinstance(given, str | Sequence)):
             raise UsageError("run: give a program and its arguments as one list; cluster.submit(f, x) runs a function")
         return self._run(words, described, {})
 

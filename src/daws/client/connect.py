@@ -30,7 +30,6 @@ from daws.runs.timeline import Timeline
 from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.strategy import parse_strategy
-from daws.wire.crew import Crew
 
 NAME_LENGTH_MAX = 100
 FETCHED_BYTES = 1 << 26
@@ -224,7 +223,7 @@ class JoinedSession(Session):
         self._modules = modules
         self._takes_notes = any(notes)
         strategy = parse_strategy("daws")
-        super().__init__(Crew(1), strategy, folders, limit_bytes, timeline=timeline, facts=facts, join=join)
+        super().__init__(strategy, folders, limit_bytes, join, timeline, facts)
         assert isinstance(self.engine, JoinedCluster)
         self.joined = self.engine
         self.found: list[Future[Any]] = []

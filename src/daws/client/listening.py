@@ -41,9 +41,6 @@ class Unseen:
         self._spoiled: dict[int, None] = {}  # tasks with items that failed, also if these were asked about
         self._left_out = False
 
-    def __bool__(self) -> bool:
-        return bool(self._items)
-
     def __len__(self) -> int:
         return len(self._items)
 

@@ -34,14 +34,11 @@ from daws.runs.facts import Facts
 from daws.runs.timeline import Timeline
 from daws.runtime.outcomes import NODE
 from daws.runtime.ports import ClusterPort, PlainTask
-from daws.runtime.thread import ThreadCluster
 from daws.strategy.decisions import Assign, Newcomer, Strategy
-from daws.wire.crew import Crew
 from daws.wire.ends import Outcome
 from daws.wire.store import Submit
 from daws.wire.worker import INPUTS_ALONE
 from daws.workers.failures import exception_of, with_way
-from daws.workers.server import ForkServer
 
 if TYPE_CHECKING:
     from daws.client.memo import MemoTasks
@@ -63,41 +60,27 @@ class Session(SessionListener):
 
     def __init__(
         self,
-        crew: Crew,
         strategy: Strategy,
         folders: Folders,
         limit_bytes: int | None,
-        nodes: int = 0,
-        journal: str = "",
-        server: ForkServer | None = None,
-        timeline: Timeline | None = None,
-        facts: Facts | None = None,
-        join: "Callable[[Session], ClusterPort] | None" = None,
+        open_nodes: "Callable[[Session], ClusterPort]",
+        timeline: Timeline | None,
+        facts: Facts | None,
+        is_alone: bool = False,
     ) -> None:
-        """`nodes` is the number of node processes, 0 for a node on a thread of this process. A fork `server` for these,
-        or for the workers of that, may have been started already. With `join` the nodes are there already."""
+        """`open_nodes` makes the nodes, or connects to them. There is one, on a thread of this process, if the session
+        `is_alone`."""
         super().__init__(timeline, facts)
         self.folders = folders
         self.strategy = strategy
         self.results = StoredResults(self)
         self.stored = self.results.stored
-        self.engine: ClusterPort
-        if join is not None:
-            self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
-            self.engine = join(self)
-        elif nodes:
-            from daws.runtime.cluster.private import PrivateCluster
-
-            self.files = ObjectFiles(*folders.part("client"), limit_bytes=limit_bytes)
-            self.engine = PrivateCluster(
-                nodes, crew, strategy, folders, limit_bytes, self.files, self, self.futures.keys, journal, server
-            )
-        else:
-            self.files = ObjectFiles(*folders.node_folders(NODE), limit_bytes=limit_bytes)
-            self.engine = ThreadCluster(crew, strategy, self.files, self, journal, server)
+        places = folders.node_folders(NODE) if is_alone else folders.part("client")
+        self.files = ObjectFiles(*places, limit_bytes=limit_bytes)
+        self.engine = open_nodes(self)
         self.brake = Brake(self.files.limit_bytes // PENDING_SHARE)
         self.large = LargeArguments(self._put, may_wait=lambda: not self.engine.is_here)
-        self._is_alone = not nodes and join is None
+        self._is_alone = is_alone
         self._hand_in: Callable[[Any], None] = self.engine.new_tasks.append
         self.gone = self.engine.let_go
         self._assign = self._watched(strategy.assign)
