@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from daws.logs import LEVELS, LOOK_S, LogReader
-from daws.model.cluster import Members, NodeInfo
+from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import UnavailableError, UsageError
 from daws.runtime.cluster import asking
@@ -167,16 +167,15 @@ class SessionDescription(Struct, frozen=True):
 
 def described(members: Members) -> list[NodeDescription]:
     """The nodes that are there, by number."""
-    return [_described(info) for info in sorted(members.infos, key=lambda info: info.id)]
-
-
-def _described(info: NodeInfo) -> NodeDescription:
-    contexts: dict[str, int] = {}
-    for group in info.executors:
-        if group.context is not None:
-            name = format_context(group.context)
-            contexts[name] = contexts.get(name, 0) + group.count
-    return NodeDescription(info.id, info.addresses[0] if info.addresses else "", info.cores, contexts)
+    nodes = []
+    for info in sorted(members.infos, key=lambda info: info.id):
+        contexts: dict[str, int] = {}
+        for group in info.executors:
+            if group.context is not None:
+                name = format_context(group.context)
+                contexts[name] = contexts.get(name, 0) + group.count
+        nodes.append(NodeDescription(info.id, info.addresses[0] if info.addresses else "", info.cores, contexts))
+    return nodes
 
 
 def list_nodes(folder: Folder) -> list[NodeDescription]:
