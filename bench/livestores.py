@@ -129,7 +129,7 @@ def throughput(
             assert sum(results) == tasks * (tasks - 1) // 2
             best_s = min(best_s, time.perf_counter() - began_s)
         used = [sum(map(_used_s, group)) - was for group, was in zip(groups, before, strict=True)]
-        link: Any = cluster._joined.joined._store.link
+        link: Any = cluster._joined.engine._store.link
         mine = 0 if server is None else link.store.rows
         asked = node_rows()
         rows = (asked + mine) / (BURSTS * tasks + 200) if mine else 0.0
@@ -192,7 +192,7 @@ def failover(tasks: int, length_s: float) -> None:
         try:
             a_cluster(start)
             with live(folder, ",".join(one.url for one in servers[:3]), 2, "threads") as (cluster, _, _):
-                link: Any = cluster._joined.joined._store.link
+                link: Any = cluster._joined.engine._store.link
                 shards = range(link.store.shard_count)
                 owners = [_slot_of(f"{{daws:{NAME}:{shard}}}") * 3 // 16384 for shard in shards]
                 owner = servers[owners[0]]

@@ -125,7 +125,7 @@ def carried_out(ground: Ground, graph: Graph, case: Case, path: Path, kill: bool
         killed_at_s = detected_at_s = ended_at_s = 0.0
         while not ended_at_s or (killed_at_s and not detected_at_s):
             time.sleep(LOOK_S)
-            members = len(cluster._joined.joined.members)
+            members = len(cluster._joined.engine.members)
             if live.failed is not None:
                 raise live.failed[1]
             if time.monotonic() > began_s + LIMIT_S:

@@ -12,14 +12,13 @@ from time import time
 from typing import TYPE_CHECKING, Any, Literal, Never, NoReturn, TypeVar, Unpack, overload
 
 from daws.client import tuning
-from daws.client.given import flag, whole
+from daws.client.given import flag, size, whole
 from daws.client.hints import answer_to, check_workers, refuse_method_option, workers_of
 from daws.client.lifetime import Lifetime
 from daws.client.signatures import ClusterMethods
 from daws.client.starting import (
     WORKERS_MAX,
     Recording,
-    check_memory,
     default_nodes,
     default_strategy,
     default_workers,
@@ -119,7 +118,7 @@ class Cluster(Lifetime, ClusterMethods):
             raise UsageError(f"kind={kind!r}: give {' or '.join(map(repr, KINDS))}")
         flag("explain", explain)
         flag("tune", tune)
-        memory_bytes = check_memory(memory_bytes)
+        limit_bytes = None if memory_bytes is None else size("memory_bytes", memory_bytes, 1)
         labelled = devices_of(devices, kind)
         if strategy is None:
             strategy = default_strategy()
@@ -174,11 +173,11 @@ class Cluster(Lifetime, ClusterMethods):
 
                 folders, files, pending = session.folders, session.files, session.futures.keys
                 return PrivateCluster(
-                    processes, crew, session.strategy, folders, memory_bytes, files, session, pending, kept, server
+                    processes, crew, session.strategy, folders, limit_bytes, files, session, pending, kept, server
                 )
 
             session = Session(
-                self.strategy, self._folders, memory_bytes, open_nodes, self._timeline, facts, is_alone=not processes
+                self.strategy, self._folders, limit_bytes, open_nodes, self._timeline, facts, is_alone=not processes
             )
             server = None  # from now on the session's
             session.start()

@@ -13,11 +13,11 @@ from daws.client import admin
 from daws.client.admin import NodeDescription, SessionDescription
 from daws.client.cluster import Cluster
 from daws.client.future import Future
-from daws.client.given import flag
+from daws.client.given import flag, size
 from daws.client.modules import OwnModules, ShippedFunctions
 from daws.client.results import objects_of, output_futures
 from daws.client.session import Session
-from daws.client.starting import Recording, check_memory, memo_folder
+from daws.client.starting import Recording, memo_folder
 from daws.data.janitor import Janitor
 from daws.data.memo import MemoFolder
 from daws.data.session import SessionFolders as Folders
@@ -74,30 +74,36 @@ def connect(
     if keep and not session:
         raise UsageError("keep=True: give the session a name, so that it can be found again (session='…')")
     facts = Facts() if flag("explain", explain) else None
-    limit_bytes = check_memory(memory_bytes)
+    limit_bytes = None if memory_bytes is None else size("memory_bytes", memory_bytes, 1)
     shipped = OwnModules(modules)
     results = memo_folder(memo)
     recording = Recording(trace, export, plot, timeline)
     reach = Reach(os.fspath(folder), "client")
 
-    join = partial(JoinedSession, reach, session, keep, limit_bytes, timeout, shipped, recording.timeline, facts)
-    return ConnectedCluster(os.path.abspath(folder), join, results, recording)
+    def join(made: Session) -> JoinedCluster:
+        notes = (recording.timeline is not None, facts is not None)
+        return JoinedCluster(reach, session, keep, made.files, made, made.futures.keys, timeout, *notes)
+
+    make = partial(
+        JoinedSession, limit_bytes=limit_bytes, join=join, modules=shipped, timeline=recording.timeline, facts=facts
+    )
+    return ConnectedCluster(os.path.abspath(folder), make, results, recording)
 
 
 class ConnectedCluster(Cluster):
     """The cluster that `daws.connect` returns: as `daws.Cluster`, with nodes that join and leave."""
 
     def __init__(
-        self, folder: str, join: "Callable[[Folders], JoinedSession]", results: MemoFolder | None, recording: Recording
+        self, folder: str, make: "Callable[[Folders], JoinedSession]", results: MemoFolder | None, recording: Recording
     ) -> None:
-        """Make the session by `join`; `results` of tasks with `memo=` are kept in that folder."""
+        """`make` makes the session; `results` of tasks with `memo=` are kept in that folder."""
         self._recording = recording
         self._timeline = recording.timeline
         self._folder = folder
         self._folders = Folders()
         self._janitor = Janitor(*self._folders.all())
         try:
-            joined = join(self._folders)
+            joined = make(self._folders)
             joined.start()
         except DawsError as error:
             self._remove_folders()
@@ -113,7 +119,7 @@ class ConnectedCluster(Cluster):
     @property
     def session(self) -> str:
         """The name of the session, for `daws.connect(…, session=…)`."""
-        return self._joined.joined.name
+        return self._joined.engine.name
 
     def futures(self) -> list[Future[Any]]:
         """The futures of all tasks that the session had when this client connected, in the order of submission."""
@@ -145,11 +151,11 @@ class ConnectedCluster(Cluster):
 
     def detach(self) -> None:
         """Disconnect, and let the session continue; `daws.connect(…, session=…)` finds it again."""
-        self._joined.joined.kept = True
+        self._joined.engine.kept = True
         self.close()
 
     def _look(self) -> None:
-        members = self._joined.joined.members
+        members = self._joined.engine.members
         self._nodes = len(members)
         self.workers = max(1, sum(info.cores for info in members.infos))
 
@@ -165,22 +171,22 @@ class ConnectedCluster(Cluster):
         it has not.
         """
         if cancel:
-            self._joined.joined.kept = False
+            self._joined.engine.kept = False
         super().close(cancel=cancel, **others)
 
     def _waits_for_end(self) -> bool:
-        return not self._joined.joined.kept
+        return not self._joined.engine.kept
 
     def _fetch_results(self) -> None:
         if self._leaving is not None:  # else it was closed before
             self._joined.fetch_results()
 
     def _leave(self, cancel: bool, error: BaseException | None) -> None:
-        if not self._joined.joined.kept:
+        if not self._joined.engine.kept:
             super()._leave(cancel, error)
             return
         lost = self._close()
-        joined = self._joined.joined
+        joined = self._joined.engine
         if not lost:
             return
         if joined.members:
@@ -195,37 +201,27 @@ class ConnectedCluster(Cluster):
 
     def _close(self, why: str = "") -> int:
         left = super()._close(why)
-        if self._joined.joined.kept:
-            left, self._joined.joined.lost = self._joined.joined.lost, 0  # it is said once
+        if self._joined.engine.kept:
+            left, self._joined.engine.lost = self._joined.engine.lost, 0  # it is said once
         return left
 
 
 class JoinedSession(Session):
     """A session whose objects may get lost and be made again, and that may have had a client before."""
 
+    engine: JoinedCluster
+
     def __init__(
         self,
-        reach: Reach,
-        name: str,
-        kept: bool,
+        folders: Folders,
         limit_bytes: int | None,
-        timeout_s: float,
+        join: Callable[[Session], JoinedCluster],
         modules: OwnModules,
         timeline: Timeline | None,
         facts: Facts | None,
-        folders: Folders,
     ) -> None:
-        notes = (timeline is not None, facts is not None)
-
-        def join(session: Session) -> JoinedCluster:
-            return JoinedCluster(reach, name, kept, session.files, session, session.futures.keys, timeout_s, *notes)
-
         self._modules = modules
-        self._takes_notes = any(notes)
-        strategy = parse_strategy("daws")
-        super().__init__(strategy, folders, limit_bytes, join, timeline, facts)
-        assert isinstance(self.engine, JoinedCluster)
-        self.joined = self.engine
+        super().__init__(parse_strategy("daws"), folders, limit_bytes, join, timeline, facts)
         self.found: list[Future[Any]] = []
 
     def _make_functions(self) -> ShippedFunctions:
@@ -233,19 +229,18 @@ class JoinedSession(Session):
 
     def start(self) -> None:
         super().start()
-        self.strategy = parse_strategy(self.joined.strategy)
-        self._assign = self._watched(self.strategy.assign)
-        if self._takes_notes:
+        self._decide_by(parse_strategy(self.engine.strategy))
+        if self.timeline is not None or self.facts is not None:
             with suppress(UnavailableError):
-                self.joined.counters()  # a node that answers has been told to take notes
-        for task, outputs in self.joined.tasks:
+                self.engine.counters()  # a node that answers has been told to take notes
+        for task, outputs in self.engine.tasks:
             future, *others = output_futures(self, task, objects_of(task, outputs))
             self.futures[task] = future
             if others:
                 self.outputs[task] = others
             self.found.append(future)
         if self.found:
-            self.joined.tell_found()
+            self.engine.tell_found()
 
     def _keep_results(self) -> None:
         """Nothing is fetched when an exception ends the session; `fetch_results` is called when it was left."""

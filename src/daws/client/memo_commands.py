@@ -44,7 +44,7 @@ class MemoFileFuture(FileFuture, gc=True):
     def __reduce__(self) -> Any:
         if collecting.found is None:
             return super().__reduce__()
-        if hasattr(self._session, "joined"):  # nodes on other machines
+        if hasattr(self._session, "fetch_results"):  # nodes on other machines
             if self._put is None:
                 small = len(self._content) <= INLINE_BYTES
                 self._put = self._session.put(bytes(self._content) if small else PickleBuffer(self._content))

@@ -72,7 +72,8 @@ class Session(SessionListener):
         `is_alone`."""
         super().__init__(timeline, facts)
         self.folders = folders
-        self.strategy = strategy
+        self._is_alone = is_alone
+        self._decide_by(strategy)
         self.results = StoredResults(self)
         self.stored = self.results.stored
         places = folders.node_folders(NODE) if is_alone else folders.part("client")
@@ -80,10 +81,8 @@ class Session(SessionListener):
         self.engine = open_nodes(self)
         self.brake = Brake(self.files.limit_bytes // PENDING_SHARE)
         self.large = LargeArguments(self._put, may_wait=lambda: not self.engine.is_here)
-        self._is_alone = is_alone
         self._hand_in: Callable[[Any], None] = self.engine.new_tasks.append
         self.gone = self.engine.let_go
-        self._assign = self._watched(strategy.assign)
         self._next_task = count().__next__
         self.functions = self._make_functions()
         self.number_of = self.functions.number_of
@@ -375,8 +374,7 @@ class Session(SessionListener):
                 "give such a strategy to daws.Cluster(strategy=…), which sends it as it is"
             )
         self.engine.use_strategy(text)
-        self.strategy = strategy
-        self._assign = self._watched(strategy.assign)
+        self._decide_by(strategy)
 
     def check_own(self, futures: Iterable[Future[Any]], instead: str = "pass its result instead") -> None:
         """Refuse futures of others: tasks are known by numbers that each session counts by itself."""
@@ -480,12 +478,13 @@ class Session(SessionListener):
         if self.engine.is_here:
             raise UsageError("callbacks run on the cluster's own thread and cannot wait; submit a task instead")
 
-    def _watched(self, assign: Assign) -> Assign:
-        if self.facts is None or self._is_alone:
-            return assign
-        from daws.runs.watching import WatchedAssign
+    def _decide_by(self, strategy: Strategy) -> None:
+        assign: Assign = strategy.assign
+        if self.facts is not None and not self._is_alone:
+            from daws.runs.watching import WatchedAssign
 
-        return WatchedAssign(assign, self.facts.add, monotonic_ns)
+            assign = WatchedAssign(assign, self.facts.add, monotonic_ns)
+        self.strategy, self._assign = strategy, assign
 
     def exception_of(self, future: Future[Any]) -> BaseException:
         """A new one each time: one that is raised refers to whoever asked, and so to the future."""

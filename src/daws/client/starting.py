@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from daws.client.given import size
 from daws.data.limits import with_cure
 from daws.model.errors import UsageError
 from daws.workers.errors import WorkerStartError
@@ -73,11 +72,6 @@ def default_file(name: str) -> str | None:
         stem, inner = os.path.splitext(stem)
         suffix = inner + suffix
     return text if number == 1 else f"{stem}-{number}{suffix}"
-
-
-def check_memory(memory_bytes: int | str | None) -> int | None:
-    """A number of bytes; refuses what is none."""
-    return None if memory_bytes is None else size("memory_bytes", memory_bytes, 1)
 
 
 class Recording:

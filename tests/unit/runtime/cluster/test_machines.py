@@ -199,7 +199,7 @@ def test_another_strategy_for_all(cluster: ConnectedCluster):
     cluster.use_strategy("mlb")
     assert cluster.submit(abs, -3).result(DEADLINE_S) == 3
     cluster.use_strategy("daws")
-    assert [one.node for one in cluster.counters()] == sorted(cluster._joined.joined.members.nodes)
+    assert [one.node for one in cluster.counters()] == sorted(cluster._joined.engine.members.nodes)
 
 
 def test_two_clients_do_not_disturb_each_other(three: Machines):
@@ -462,7 +462,7 @@ def test_results_that_went_with_a_node_are_made_again_all_at_once(tmp_path: Path
             (left,) = machines.wait_for(1).nodes
             session = cluster._joined
             results = session.results
-            until(lambda: session.joined.members.nodes == (left,))
+            until(lambda: session.engine.members.nodes == (left,))
             lost = {one.object for one in tasks if results.places(one.object) != (left,)}
             assert len(lost) > 5
             made_again = []
