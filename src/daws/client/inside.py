@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn, TypeVar
 from msgspec.structs import replace
 
 from daws.client.arguments import LargeArguments
-from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, collecting
+from daws.client.future import CANCELLED, FAILED, INLINE, PENDING, STORED, Future, collecting, end_pending
 from daws.client.hints import answer_to, check_arguments
 from daws.client.mapping import Mapped, map_chunks
 from daws.client.options import NAMES, OPTION_NAMES, OUTPUTS_MAX, USUAL, Args, Function, Kwargs, Options
@@ -201,12 +201,10 @@ class InnerSession:
         if end.error:
             error, failure = self._raised.find(end.task, end.error, end.failure)
             end = replace(end, error=error, failure=failure)
-        for at, future in enumerate(futures):
-            if end.state:
-                future._what = end
-                future._state = CANCELLED if end.state == STATE_CANCELLED else FAILED
-                continue
-            result = end.results[at]
+        if end.state:
+            end_pending(futures, CANCELLED if end.state == STATE_CANCELLED else FAILED, end)
+            return
+        for future, result in zip(futures, end.results, strict=False):
             if isinstance(result, bytes):
                 future._what = result
                 future._state = INLINE
