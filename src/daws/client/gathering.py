@@ -8,10 +8,9 @@ from typing import Any, Literal
 from daws.client.future import FAILED, INLINE, NOTHING, PENDING, STORED, VALUE, Future, Ring, acquire
 from daws.client.hints import check_value, refuse_waiting
 from daws.client.mapping import ItemFuture, Mapped, error_of
-from daws.client.waiting import as_completed, each_once, noun_of, show, wait_inside
+from daws.client.waiting import each_once, wait_inside, watch
 from daws.data.codec import loads_plain
 from daws.model.errors import DawsError, UsageError
-from daws.runs.progress import Progress
 
 Errors = Literal["raise", "return", "skip"]
 TOGETHER = 1024
@@ -48,7 +47,7 @@ def gather(
     if isinstance(futures, Iterator) and not isinstance(futures, Mapped):
         futures = list(futures)
     if progress:
-        _watch(each_once(_given(futures)), errors == "raise", timeout)
+        watch(each_once(_given(futures)), timeout, to_the_first_error=errors == "raise")
     elif timeout is None:
         wait_inside(_leaves(futures))
     try:
@@ -63,11 +62,6 @@ def gather(
         if timeout is None or not left:
             raise  # by a task
         raise TimeoutError(f"{left} of {len(leaves)} tasks have not ended within {timeout:g} s") from None
-
-
-def _watch(futures: list[Any], to_the_first_error: bool, timeout: float | None) -> None:
-    with Progress(len(futures), counted=noun_of(futures)) as bar:
-        show(bar, as_completed(futures, timeout), to_the_first_error)
 
 
 def _leaves(what: Any) -> Iterator[Future[Any]]:

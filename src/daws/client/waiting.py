@@ -235,21 +235,17 @@ def progress(futures: Any, timeout: float | None = None, *more: Any, **others: A
     if more or others or isinstance(timeout, (Future, ItemFuture, Mapped)):
         refuse_waiting("progress", others, ("timeout",))
     waiting: FutureList[Any] = FutureList(each_once(futures))
-    with Progress(len(waiting), counted=noun_of(waiting)) as bar:
-        show(bar, as_completed(waiting, timeout))
+    watch(waiting, timeout)
     return waiting
 
 
-def noun_of(futures: Sequence[Any]) -> str:
-    """The noun that a bar counts: tasks, or items if any of the futures is of one."""
-    return "items" if any(isinstance(one, ItemFuture) for one in futures) else "tasks"
-
-
-def show(bar: Progress, ended: Iterable[Any], to_the_first_error: bool = False) -> None:
-    """Move a bar with each future that ends, of a task or of an item."""
+def watch(futures: Sequence[Any], timeout: float | None, to_the_first_error: bool = False) -> None:
+    """Wait for futures of tasks or of items, with a bar that moves with each that ends."""
+    noun = "items" if any(isinstance(one, ItemFuture) for one in futures) else "tasks"
     failed = 0
-    for done, future in enumerate(ended, 1):
-        failed += future._has_failed()
-        bar(done, failed)
-        if failed and to_the_first_error:
-            return
+    with Progress(len(futures), counted=noun) as bar:
+        for done, future in enumerate(as_completed(futures, timeout), 1):
+            failed += future._has_failed()
+            bar(done, failed)
+            if failed and to_the_first_error:
+                return
