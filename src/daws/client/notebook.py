@@ -14,7 +14,7 @@ from daws.data.revisions import own as revisions
 
 _shells: WeakSet[Any] = WeakSet()
 _first: "WeakKeyDictionary[Any, int]" = WeakKeyDictionary()
-"""The number of the first task of this cell, for each session."""
+"""A number that no task has, for each session: tasks of this cell have larger ones."""
 
 
 def shell() -> Any:
@@ -44,14 +44,17 @@ def unwatch(session: Any) -> None:
 def _begin(*_: Any) -> None:
     revisions.suspect()
     for session in tuple(revisions.sessions):
-        _first[session] = session.mark()
+        _first[session] = session._next_task()
 
 
 def _end(result: Any = None, *_: Any) -> None:
     error = getattr(result, "error_in_exec", None) or getattr(result, "error_before_exec", None)
     if not isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
         return
-    cancelled = sum([session.cancel_since(_first.get(session, 0)) for session in tuple(revisions.sessions)])
+    cancelled = 0
+    for session in tuple(revisions.sessions):
+        first = _first.get(session, 0)
+        cancelled += session.cancel([future for task, future in [*session.futures.items()] if task >= first])
     if cancelled:
         tasks, are = ("1 task", "is") if cancelled == 1 else (f"{cancelled:,} tasks", "are")
         print(f"daws: the cell was interrupted: {tasks} that it had submitted {are} cancelled", file=sys.stderr)

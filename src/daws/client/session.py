@@ -311,8 +311,7 @@ class Session(SessionListener):
     def _refuse(self, task: int) -> NoReturn:
         """Asked when its future is known already: who closes meanwhile would tell it otherwise."""
         self.futures.pop(task, None)
-        self.outputs.pop(task, None)
-        self._uncount(task)
+        self._withdraw(task, ())
         raise ClosedError(f"no tasks can be submitted any more: {self._closed}")
 
     def _home(self, task: int, options: Options, above: Iterable[Future[Any]]) -> NodeId:
@@ -448,16 +447,6 @@ class Session(SessionListener):
         if not self._is_alone:
             self.check_may_wait()
         return task in self.engine.started()
-
-    def mark(self) -> int:
-        """A number that no task has: those that are submitted from now on have larger ones."""
-        return self._next_task()
-
-    def cancel_since(self, mark: int) -> int:
-        """Cancel what was submitted since a mark was set; how many tasks had not ended?"""
-        left = [future for task, future in [*self.futures.items()] if task >= mark]
-        self.cancel(left)
-        return len(left)
 
     def let_go(self, task: int) -> None:
         """Let go of a task whose future is gone. Called by the garbage collector."""
