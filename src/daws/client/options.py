@@ -12,10 +12,10 @@ from daws.model.context import parse_context
 from daws.model.errors import UsageError
 from daws.model.task import Needs
 
+# A call as it was submitted:
 Function = Callable[..., Any]
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
-"""A call, as it was submitted."""
 
 OUTPUTS_MAX = 4096
 PRIORITY_MAX = 1 << 20
