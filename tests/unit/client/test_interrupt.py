@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -247,3 +248,33 @@ def test_ctrl_c_in_a_callback_of_a_future_that_has_ended_is_raised():
         future.result(60)
         with pytest.raises(KeyboardInterrupt):
             future.add_done_callback(stop)
+
+
+class Shell:
+    """IPython's shell, as far as a session asks for it."""
+
+    def __init__(self) -> None:
+        self.callbacks: dict[str, Any] = {}
+        self.events = self
+
+    def register(self, event: str, callback: Any) -> None:
+        self.callbacks[event] = callback
+
+
+def test_an_interrupted_cell_of_a_notebook_cancels_the_tasks_that_it_has_submitted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    shell = Shell()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    with daws.Cluster(1) as cluster:
+        before = cluster.submit(abs, -1)
+        shell.callbacks["pre_run_cell"]()
+        first = cluster.submit(time.sleep, 1000)
+        shell.callbacks["post_run_cell"](SimpleNamespace(error_in_exec=ValueError()))
+        assert not first.done()
+        shell.callbacks["pre_run_cell"]()
+        tasks = [cluster.submit(time.sleep, 1000) for _ in range(3)]
+        shell.callbacks["post_run_cell"](SimpleNamespace(error_in_exec=KeyboardInterrupt()))
+        assert [task.state for task in tasks] == ["cancelled"] * 3 and not first.done()
+        assert "3 tasks that it had submitted are cancelled" in capsys.readouterr().err
+        assert first.cancel() and before.result(60) == 1
