@@ -195,16 +195,6 @@ def _environment(env: Mapping[str, str] | None) -> dict[str, str] | None:
 # -- running -----------------------------------------------------------------------------------------------------------
 
 
-class _Hold(Struct, eq=False):
-    """A reference to a task that lets go of it when no future of it is left."""
-
-    session: "Session"
-    task: int
-
-    def __del__(self) -> None:
-        self.session.let_go(self.task)
-
-
 class FileFuture(OutputFuture[File], gc=True):
     """The future of a file that a command will make. Pass it to commands and functions.
 
@@ -263,7 +253,7 @@ def run(session: "Session", wanted: Command) -> CommandFuture:
     """Submit a command."""
 
     def make(session: "Session", task: int, objects: list[int]) -> list[Future[Any]]:
-        hold = _Hold(session, task)
+        hold: Future[Any] = Future(session, task, task)
         names = wanted.spec.outputs
         files = {
             name: FileFuture(session, task, object_, _held=hold, name=name)

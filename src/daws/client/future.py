@@ -217,7 +217,7 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         return fill, (found.setdefault(self, len(found)),)
 
     def __del__(self) -> None:
-        session = self._session  # as its `let_go` would
+        session = self._session
         gone = session.gone
         gone.append(self.task)
         if session.stored or not len(gone) & 255:  # LET_GO_MAX, which may be gone when the program ends

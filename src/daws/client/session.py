@@ -448,14 +448,9 @@ class Session(SessionListener):
             self.check_may_wait()
         return task in self.engine.started()
 
-    def let_go(self, task: int) -> None:
-        """Let go of a task whose future is gone. Called by the garbage collector."""
-        self.gone.append(task)
-        self.look_at_gone(task)
-
     def look_at_gone(self, task: int) -> None:
         """Look at the task that was let go of last. It is not urgent, unless a large object waits for it or there are
-        many."""
+        many. Called by the garbage collector."""
         is_stored = self.results.forget(task)
         if (is_stored or not len(self.gone) % LET_GO_MAX) and not self.engine.awake and self._closed is None:
             self.engine.wake()
