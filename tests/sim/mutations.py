@@ -90,8 +90,8 @@ MUTANTS = (
         "            pass\n    store.old_token",
     ),
     Mutant(
-        "ends are kept as long as there is something to do", 1, "core/store_calls.py",
-        " or core.now_ns >= store.held_until_ns",
+        "ends are kept as long as there is something to do", 1, "core/node.py",
+        "            or now_ns >= store.held_until_ns\n",
         "",
     ),
     Mutant(
@@ -646,8 +646,8 @@ MUTANTS = (
     ),
     Mutant(
         "the client counts an end twice", 11, "core/session_graph.py",
-        "                counted += not has_ended[place]\n",
-        "                counted += 1\n",
+        "        self.left -= has_ended.count(1) - before\n",
+        "        self.left -= len(tasks)\n",
         where=("failover",),
     ),
     Mutant(
