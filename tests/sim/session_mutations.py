@@ -42,7 +42,8 @@ SESSION_MUTANTS = (
     # -- 5. lost objects ----------------------------------------------------------------------------------------------
     Mutant(
         "objects are written before any node knows that it has them", 5, "core/session_write.py",
-        "            self._announced[task] = False\n            core.hand_outs.put(row)\n            return\n",
+        "            self._unheard[task] = set(row.outputs[0].places)\n            core.hand_outs.put(row)\n"
+        "            return\n",
         "            pass\n",
         where=("live session",),
     ),

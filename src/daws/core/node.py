@@ -74,6 +74,7 @@ from daws.core import (
     lease,  # noqa: F401
     loot,
     memory,
+    outbox,
     pressure,
     relax,
     remake,
@@ -276,6 +277,7 @@ class NodeCore:
     send_to_first = send_ahead.send_to_first
     slots_to_queue_at = send_ahead.slots_to_queue_at
     send_ahead = send_ahead.send_ahead
+    hear_late = outbox.hear_late
     hear_of_end = spawn.hear_of_end
     on_function_answer = spawn.on_function_answer
     tell_child = spawn.tell_child

@@ -7,6 +7,7 @@ owner of the entry does it all again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -184,6 +185,14 @@ def ask_for_remakes(
     number = intend(core, len(producers), key, mark)
     for producer in producers:
         ask(core, producer, Remake(producer, waiter, core.node, gone, number, mark))
+
+
+def hear_late(core: NodeCore, answers: Sequence[AnswerType]) -> None:
+    """A call was repeated, and both calls have arrived. The first answer counts. A task that was unknown then may have
+    been cancelled by the second call: its end stands in the outbox of this node, which has to spread it."""
+    for answer in answers:
+        if isinstance(answer, Stopped) and answer.mark:
+            spread_stop(core, answer.key >> 2, answer)
 
 
 # -- ends that spread --------------------------------------------------------------------------------------------------

@@ -267,8 +267,8 @@ class SessionCore:
             self.finding.begin(self, _on_left, False, True)
 
     def _repeat_hand_outs(self, now_ns: int, after_ns: int) -> None:
-        lost = self.hand_outs.repeat(now_ns, after_ns, self._config.lease_ns, self.members, self.out)
-        self.writing.on_announced(self, lost)
+        silent = self.hand_outs.repeat(now_ns, after_ns, self._config.lease_ns, self.members, self.out)
+        self.writing.on_silent(self, silent)
 
     def _on_reconnected(self, now_ns: int, event: Reconnected) -> None:
         self.calls.repeat(now_ns, 0, self.out)

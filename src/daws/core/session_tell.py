@@ -4,7 +4,7 @@ A message is repeated until it was acknowledged. If its node dies first, the nod
 in the store, and any other node can cancel.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -24,6 +24,8 @@ before. Nodes need not steal then because others were served first."""
 NONCE_BYTES = 5
 COUNTER_BITS = 23
 NOT_SENT = -1
+Announced = Sequence[tuple[NodeId, Submit]]
+"""Objects that a client has put on nodes, each with one of its nodes."""
 
 
 class HandOuts:
@@ -87,32 +89,35 @@ class HandOuts:
         self._under_way[message.batch] = _SentBatch(node, message, now_ns, now_ns)
         out.append(Send(node, message))
 
-    def taken(self, batch: int) -> tuple[Submit, ...]:
+    def taken(self, batch: int) -> Announced:
         """Note that a batch was taken. Return the objects of which the node has heard."""
         sent = self._under_way.pop(batch, None)
         if sent is None:
             return ()
         if sent.node in self._later:
             self._next.append(sent.node)
-        return sent.message.tasks if isinstance(sent.message, NewTasks) else ()
+        return sent.objects()
 
     def repeat(
         self, now_ns: int, after_ns: int, lease_ns: int, members: Members, out: list[SessionEffect]
-    ) -> list[Submit]:
+    ) -> Announced:
         """Send again what was not taken. A node that is no member is dead, or so new that this client has not heard of
-        it, but not for as long as a lease. Answers the objects that were on dead nodes."""
-        lost: list[Submit] = []
+        it, but not for as long as a lease. Answers the objects on nodes that were silent for as long as a lease."""
+        silent: list[tuple[NodeId, Submit]] = []
         for batch, sent in list(self._under_way.items()):
             node = sent.node
             if self._expected and node in members:
                 self._expected.discard(node)
-            if node not in members and now_ns - sent.first_ns > lease_ns and node not in self._expected:
+            is_overdue = now_ns - sent.first_ns > lease_ns and node not in self._expected
+            if is_overdue:
+                silent += sent.objects()
+            if is_overdue and node not in members:
                 self._later.pop(node, None)
-                lost += self.taken(batch)
+                self.taken(batch)
             elif now_ns - sent.last_ns >= after_ns:
                 sent.last_ns = now_ns
                 out.append(Send(node, sent.message))
-        return lost
+        return silent
 
 
 class _SentBatch(Struct):
@@ -122,6 +127,9 @@ class _SentBatch(Struct):
     message: Submission | NewTasks
     first_ns: int
     last_ns: int
+
+    def objects(self) -> Announced:
+        return [(self.node, row) for row in self.message.tasks] if isinstance(self.message, NewTasks) else ()
 
 
 class _Rest:

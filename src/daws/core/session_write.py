@@ -7,12 +7,12 @@ edge. Every step may be repeated. Rows that come too early, because what they ne
 A task is let go of when all tasks that were submitted to read it are written.
 """
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec.structs import replace
 
 from daws.core.session_ends import forgotten
+from daws.core.session_tell import Announced
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import FINAL, READY, WAITING
@@ -63,7 +63,6 @@ class Writing:
     """Tasks on their way into the store."""
 
     __slots__ = (
-        "_announced",
         "_causes",
         "_doomed",
         "_doubted",
@@ -73,13 +72,14 @@ class Writing:
         "_needed",
         "_orphans",
         "_sure",
+        "_unheard",
         "unwritten",
     )
 
     def __init__(self) -> None:
         self.unwritten: dict[int, Submit] = {}
         self._growing: dict[int, _Growing] = {}
-        self._announced: dict[int, bool] = {}  # objects, and whether a node knows that it has them
+        self._unheard: dict[int, set[NodeId]] = {}  # objects, and the nodes that have yet to hear that they have them
         self._early: list[Row] = []  # that are to be sent again
         self._needed: dict[int, int] = {}  # tasks, and how many that read them are not written
         self._let_go: dict[int, None] = {}
@@ -169,8 +169,8 @@ class Writing:
                 return
             row = replace(row, node=node)
         self.unwritten[task] = row  # with the node that it was given
-        if row.outputs and task not in self._announced and any(one.places and not one.value for one in row.outputs):
-            self._announced[task] = False
+        if row.outputs and task not in self._unheard and any(one.places and not one.value for one in row.outputs):
+            self._unheard[task] = set(row.outputs[0].places)
             core.hand_outs.put(row)
             return
         count = core.shard_count
@@ -183,13 +183,27 @@ class Writing:
             self._growing[task] = _Growing(row)
             core.ask(task, Create(row.spec, row.parents, guarded=True, held=True))
 
-    def on_announced(self, core: "SessionCore", rows: Sequence[Submit]) -> None:
-        """Write objects that lie on nodes once the first of these knows that it has them: a task that reads them may
-        come there at once."""
-        for row in rows:
-            if self._announced.get(row.spec.id) is False:
-                self._announced[row.spec.id] = True
-                core.ask(row.spec.id, row)
+    def on_announced(self, core: "SessionCore", announced: Announced) -> None:
+        """Write objects that lie on nodes when all of these know that they have them. A task that reads an object may
+        come to any of its places at once, and a node that has not heard of the object would take it for lost."""
+        for node, row in announced:
+            unheard = self._unheard.get(row.spec.id)
+            if unheard and node in unheard:
+                unheard.remove(node)
+                if not unheard:
+                    core.ask(row.spec.id, self.unwritten.get(row.spec.id, row))
+
+    def on_silent(self, core: "SessionCore", announced: Announced) -> None:
+        """Nodes have not said for a long time that they know of these objects. Other nodes may have the objects: then
+        these are written without the places that are silent."""
+        for node, row in announced:
+            task = row.spec.id
+            row = self.unwritten.get(task, row)
+            places = tuple([place for place in row.outputs[0].places if place != node])
+            if node in self._unheard.get(task, ()) and (places or node not in core.members):
+                if places:
+                    self.unwritten[task] = _at(row, places)
+                self.on_announced(core, [(node, row)])
 
     def _written(self, task: int) -> None:
         row = self.unwritten.pop(task, None)
@@ -220,7 +234,7 @@ class Writing:
             return
         self._written(task)
         if row.outputs:
-            if self._announced.pop(task, None) is None:
+            if self._unheard.pop(task, None) is None:
                 core.hand_outs.put(row)
             else:
                 self.send_early(core)  # what reads it has waited
@@ -381,6 +395,11 @@ class Writing:
             core.letting_go.add(row.task, answer.places, core.members, not answer.readers)
         else:
             core.letting_go.gone(row.task)
+
+
+def _at(row: Submit, places: tuple[NodeId, ...]) -> Submit:
+    """An object in these places alone."""
+    return replace(row, outputs=tuple([replace(one, places=places) for one in row.outputs]))
 
 
 def is_plain(row: Row) -> TypeGuard[Submit]:

@@ -280,6 +280,8 @@ def shrink_calls(core: NodeCore) -> None:
 def on_store_answered(core: NodeCore, event: StoreAnswered) -> None:
     call = core.store.calls.pop(event.token, None)
     if call is None:
+        if core.keeping is None:  # else it may come from a server whose successor has forgotten it
+            core.hear_late(event.answers)
         return
     if core.keeping is not None and core.keeping.takes(core, call, event.answers):
         return

@@ -37,7 +37,8 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
     core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
     if had_before(core, message.batch):
         return
-    ask_all(core, message.tasks)
+    # A client writes objects in several places itself, when all of these have heard of them.
+    ask_all(core, [row for row in message.tasks if not (row.outputs and len(row.outputs[0].places) > 1)])
     ready: list[Ready] = []
     for row in message.tasks:
         if row.outputs:

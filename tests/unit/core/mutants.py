@@ -63,7 +63,7 @@ MUTANTS = (
     ),
     Mutant(
         "a planned node that has yet to join is dead", 4, TELL,
-        " and node not in self._expected:\n", ":\n",
+        " and node not in self._expected\n", "\n",
     ),
     Mutant(
         "a planned node that has joined cannot die", 4, TELL,

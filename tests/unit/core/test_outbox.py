@@ -192,6 +192,19 @@ def test_an_order_to_cancel_is_answered_when_the_store_knows():
         node.expect(CancelTaken, batch=4)
 
 
+def test_what_a_repeated_call_has_cancelled_is_spread():
+    """The task came into the store between the two calls, of which the first was answered first."""
+    with Driver() as node:
+        node.give(CancelOrder(CLIENT, 4, (1,)))
+        call = node.expect(CallStore)
+        node.answer(call, UNKNOWN)
+        node.expect(CancelTaken, batch=4)
+        node.answer(call, Stopped(outbox_key(1, STOP), (2,), (), mark=9))
+        spread = node.expect(CallStore)
+        assert [(type(row), row.task) for row in spread.rows] == [(Cancel, 2)]
+        node.answer(spread, CANCELLED)
+
+
 def test_an_order_may_say_by_what_tasks_have_failed():
     with Driver() as node:
         node.give(CancelOrder(CLIENT, 4, (1,), "task 0 has failed"))

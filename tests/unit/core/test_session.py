@@ -536,3 +536,32 @@ def test_functions_of_runs_are_no_tasks_for_the_next_client():
     second = Harness(first.store, b"nonce-2", 2 * LEASE_NS, name="mine")
     (opened,) = of(SessionOpened, second.seen)
     assert opened.tasks == ((BASE, 1),) and opened.next_task < BASE + 4 * GAP
+
+
+def test_an_object_in_two_places_is_written_when_both_nodes_know_of_it():
+    """A node that has not heard of an object in its place would take the object for lost."""
+    harness = Harness()
+    put = Submit(TaskSpec(BASE, FROM_OUTSIDE, outputs=(BASE,)), (), 1, (Input(BASE, 50_000, BASE, (0, 1), b""),))
+    messages = dict(sent(NewTasks, harness.step(TasksSubmitted((put,)))))
+    harness.step(SubmissionTaken(0, messages[0].batch))
+    assert harness.store.record(BASE) is None
+    harness.step(SubmissionTaken(1, messages[1].batch))
+    assert harness.record(BASE).outputs[0].places == (0, 1)
+
+
+def test_an_object_is_written_without_the_place_of_a_node_that_is_silent():
+    harness = Harness()
+    put = Submit(TaskSpec(BASE, FROM_OUTSIDE, outputs=(BASE,)), (), 1, (Input(BASE, 50_000, BASE, (0, 1), b""),))
+    messages = dict(sent(NewTasks, harness.step(TasksSubmitted((put,)))))
+    harness.step(SubmissionTaken(0, messages[0].batch))
+    harness.tick(8)
+    assert harness.record(BASE).outputs[0].places == (0,)
+    assert sent(NewTasks, harness.tick()) == [(1, messages[1])], "the other node has it, and is to hear of it"
+
+
+def test_an_object_that_no_node_knows_of_is_not_written():
+    harness = Harness()
+    put = Submit(TaskSpec(BASE, FROM_OUTSIDE, outputs=(BASE,)), (), 1, (Input(BASE, 50_000, BASE, (1,), b""),))
+    harness.step(TasksSubmitted((put,)))
+    harness.tick(8)
+    assert harness.store.record(BASE) is None
