@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from daws.client.tasks import Task
     from daws.data.janitor import Janitor
     from daws.runs.timeline import Timeline
-    from daws.runtime.ports import ClusterPort
+    from daws.runtime.client import SessionDriver
     from daws.strategy.decisions import Strategy
     from daws.wire.notes import Counters
 
@@ -164,7 +164,7 @@ class Cluster(Lifetime, ClusterMethods):
             kept = journal_folder(journal, self.strategy)
             facts = Facts() if explain else None
 
-            def open_nodes(session: Session) -> ClusterPort:
+            def open_nodes(session: Session) -> SessionDriver:
                 if not processes:
                     from daws.runtime.thread import ThreadCluster
 

@@ -32,8 +32,9 @@ from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, Needs, NodeId, TaskSpec
 from daws.runs.facts import Facts
 from daws.runs.timeline import Timeline
+from daws.runtime.client import SessionDriver
 from daws.runtime.outcomes import NODE
-from daws.runtime.ports import ClusterPort, PlainTask
+from daws.runtime.ports import PlainTask
 from daws.strategy.decisions import Assign, Newcomer, Strategy
 from daws.wire.ends import Outcome
 from daws.wire.store import Submit
@@ -63,7 +64,7 @@ class Session(SessionListener):
         strategy: Strategy,
         folders: Folders,
         limit_bytes: int | None,
-        open_nodes: "Callable[[Session], ClusterPort]",
+        open_nodes: "Callable[[Session], SessionDriver]",
         timeline: Timeline | None,
         facts: Facts | None,
         is_alone: bool = False,

@@ -4,11 +4,17 @@ The machine decides what is written, sent, repeated and read. How calls reach th
 business of the clusters: in this process (`runtime.thread`), or on links (`runtime.cluster.joined`).
 """
 
+import asyncio
 import os
+import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from errno import EMFILE, ENFILE
+from typing import Any
+
+import uvloop
 
 from daws.core.effects import CallStore, Send, SetTimer
 from daws.core.events import NewStrategy, Started, TimerFired
@@ -24,22 +30,30 @@ from daws.core.session_events import (
     TasksCancelled,
     TasksEnded,
 )
+from daws.data.codec import Packed
 from daws.model.cluster import Members
-from daws.model.errors import ClosedError, InternalError
+from daws.model.errors import ClosedError, InternalError, UnavailableError
 from daws.model.session import NO_SESSION
 from daws.model.task import NodeId
-from daws.runtime.loopthread import LoopThread
 from daws.wire.ends import Outcome
+from daws.wire.notes import Counters
+from daws.wire.store import Submit
 
 ALIVE_S = 0.5
-T = TypeVar("T")
 
 
-class SessionDriver(LoopThread):
-    """The session of one client, driven on a thread of its own."""
+class SessionDriver:
+    """Nodes and a store, as the session of one client knows them. The session is driven on a thread of its own: any
+    thread may append to `new_tasks` and `let_go` and call `wake`."""
+
+    loop: asyncio.AbstractEventLoop  # of the thread, once it runs
 
     def __init__(self, thread: str, name: str = "") -> None:
-        super().__init__(thread)
+        """`thread` is the name of the thread, `name` that of the session."""
+        self.new_tasks: deque[Submit] = deque()  # and `PlainTask`s, where the node is in this process
+        self.let_go: deque[int] = deque()
+        self.awake = False
+        self.next_task = 0  # the first number for tasks and functions, once it has started
         self.members = Members(0, ())
         self.session = NO_SESSION
         self.name = name
@@ -47,30 +61,161 @@ class SessionDriver(LoopThread):
         self._machine: SessionCore | None = None
         self._nonce = os.urandom(16)
         self._unwritten = 0  # tasks that the store has yet to take, when the session is closed
+        self._thread_name = thread
+        self._thread: threading.Thread | None = None
+        self._ident = 0  # of the thread while it runs
+        self._ready = threading.Event()  # tasks can be taken, or never will be because of `_broken`
+        self._broken: BaseException | None = None
 
     # -- from any thread -----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the cluster. Return when workers can take tasks."""
+        self._thread = threading.Thread(target=self._run, name=self._thread_name, daemon=True)
+        self._thread.start()
+        try:
+            self._ready.wait()
+        except BaseException:  # Ctrl-C: what has begun to start ends in good order
+            self._ready.wait()
+            self.stop()
+            raise
+        if self._broken is not None:
+            self._thread.join()
+            raise self._broken
+
+    def stop(self) -> None:
+        """End everything. Tasks that have not ended never will."""
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            return
+        self._call(self.loop.stop)
+        thread.join()
+        self._thread = None  # keep no reference to a thread that has ended
+
+    def wake(self) -> None:
+        self.awake = True
+        try:
+            self._call(self._turn)
+        except BaseException:  # Ctrl-C: else no call would ever wake it again
+            self.awake = False
+            raise
+
+    @property
+    def is_here(self) -> bool:
+        """Is this the thread that brings the results?"""
+        return self._ident == threading.get_ident()
+
+    def catch_up(self) -> None:
+        """Return when the thread has done what it is doing now, with the callbacks of tasks that have ended."""
+        done = threading.Event()
+        self._call(done.set)
+        while not done.wait(ALIVE_S) and self._thread is not None and self._thread.is_alive():
+            pass
+
+    def learn(self, function: int, pickled: bytes) -> None:
+        """Learn a function. This has to be called before the first task of that kind is submitted."""
+        raise NotImplementedError
 
     def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
         """Stop these tasks; with `running=False` only those that no worker has yet."""
         self._call(self._cancel if running else self._cancel_waiting, tasks)
 
-    def use_strategy(self, text: str) -> None:
-        """Change the strategy. Return when all nodes use it."""
-        self._call(self._use_strategy, text)
-        self.counters()  # who answers has heard of it before
+    def started(self) -> set[int]:
+        """The tasks that workers have, or that are on their way to them. Not to be called on the thread itself, unless
+        the node is there."""
+        raise NotImplementedError
 
-    def counters(self) -> Any:
+    def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
+        """Write an object from outside where `home` has its own; returns its places. Submit it then."""
+        raise NotImplementedError
+
+    def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
+        """The value of an object that lies in a file."""
+        raise NotImplementedError
+
+    def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
+        """The path at which an object that is a file itself can be read."""
+        raise NotImplementedError
+
+    def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
+        """Fetch an object into the client's own files; `read_and_drop` it then."""
+        raise NotImplementedError
+
+    def outcome_of(self, task: int) -> Outcome:
+        """How a task has ended, as the store knows it now: its objects may be on other nodes by now."""
+        raise NotImplementedError
+
+    def counters(self) -> list[Counters]:
         """The counters of each node."""
         raise NotImplementedError
 
-    def _answer_of(self, asked: "Future[T]") -> T:
-        """Wait for something that the thread will say, as long as there is one."""
+    def use_strategy(self, text: str) -> None:
+        """Change the strategy. Return when all nodes use it. The text was checked before."""
+        self._call(self._use_strategy, text)
+        self.counters()  # who answers has heard of it before
+
+    def _call(self, function: Callable[..., object], *args: object) -> None:
+        try:  # noqa: SIM105 (each submission comes here: `suppress` would take three calls more)
+            self.loop.call_soon_threadsafe(function, *args)
+        except RuntimeError:
+            pass  # another thread has closed the loop, and has told all waiting threads
+
+    def _answer(self, ask: Callable[..., object], *args: object) -> Any:
+        """Have the thread call `ask(*args, future)`, and wait for the answer as long as there is a thread."""
+        answer: Future[Any] = Future()
+        self._call(ask, *args, answer)
         while True:
             try:
-                return asked.result(ALIVE_S)
+                return answer.result(ALIVE_S)
             except TimeoutError:
                 if self._thread is None or not self._thread.is_alive():
                     raise ClosedError("the cluster was closed before it could answer") from None
+
+    # -- the thread ----------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        """Run the thread. If it cannot even open an event loop, `start` raises the error."""
+        self._ident = threading.get_ident()
+        try:
+            loop = self.loop = uvloop.new_event_loop()
+            asyncio.set_event_loop(loop)
+            loop.set_exception_handler(self._on_exception)
+            try:
+                loop.run_until_complete(self._open())
+                self._ready.set()
+                loop.run_forever()
+            except BaseException as error:
+                self._broken = self._broken or error
+                raise
+            finally:
+                loop.run_until_complete(self._close())
+                loop.close()
+        except BaseException as error:
+            if self._ready.is_set():
+                raise
+            self._broken = self._broken or error
+            if isinstance(error, OSError) and error.errno in (EMFILE, ENFILE):
+                self._broken = UnavailableError(f"{error.strerror}; raise the limit (ulimit -n)", retry=True)
+                self._broken.__cause__ = error
+        finally:
+            self._ident = 0
+            self._ready.set()
+
+    async def _open(self) -> None:
+        """Return when tasks can be taken."""
+        raise NotImplementedError
+
+    async def _close(self) -> None:
+        """End everything, also what `_open` has begun before it failed."""
+        raise NotImplementedError
+
+    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Handle an exception that a callback of the loop has raised."""
+        self._break(context.get("exception") or InternalError(str(context)))
+
+    def _break(self, error: BaseException) -> None:
+        """Report an error to everything that waits: nothing will come any more."""
+        raise NotImplementedError
 
     # -- the machine ---------------------------------------------------------------------------------------------------
 
@@ -131,6 +276,10 @@ class SessionDriver(LoopThread):
         """Cancel those of these tasks that no worker has yet."""
         raise NotImplementedError
 
+    def _turn(self) -> None:
+        """Take in what the client has said since the last turn, now or soon."""
+        raise NotImplementedError
+
     def _take_in(self) -> None:
         """Take in what the client has said since the last turn."""
         raise NotImplementedError
@@ -154,18 +303,12 @@ class SessionDriver(LoopThread):
 
     def _on_opened(self) -> None:
         """The session can be used."""
-        raise NotImplementedError
 
     def _on_refused(self, effect: SessionRefused) -> None:
         raise NotImplementedError
 
     def _on_closed(self) -> None:
         """Nothing is left to do for the session."""
-        raise NotImplementedError
 
     def _on_members(self, members: Members) -> None:
-        raise NotImplementedError
-
-    def _break(self, error: BaseException) -> None:
-        """Report an error to everything that waits: nothing will come any more."""
-        raise NotImplementedError
+        """The store knows other members than before."""

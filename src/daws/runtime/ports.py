@@ -1,6 +1,5 @@
 """The ports of a node's driver: the store, the other nodes and the client, in the same process or behind sockets."""
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -8,13 +7,10 @@ import msgspec
 
 from daws.core.effects import CallStore
 from daws.core.events import EventType
-from daws.data.codec import Packed
-from daws.model.cluster import Members
 from daws.model.task import Input, NodeId, ObjectTransfer
 from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
-from daws.wire.notes import Counters, FactType, News
-from daws.wire.store import Submit
+from daws.wire.notes import FactType, News
 
 
 class PlainTask(msgspec.Struct, frozen=True, gc=False):
@@ -57,77 +53,6 @@ class Listener(EndListener, Protocol):
 
 class ListenerHere(Listener, DoneListener, Protocol):
     """A listener in the process of the node and the store."""
-
-
-class ClusterPort(Protocol):
-    """Nodes and a store, as a client's session knows them. Any thread may append to the lists and call `wake`."""
-
-    new_tasks: deque[Submit]  # and `PlainTask`s, where the node is in this process
-    let_go: deque[int]
-    awake: bool
-    members: Members
-    next_task: int
-    """The first number for tasks and functions, once it has started."""
-
-    def start(self) -> None:
-        """Start the cluster. Return when workers can take tasks."""
-        ...
-
-    def wake(self) -> None: ...
-
-    def learn(self, function: int, pickled: bytes) -> None:
-        """Learn a function. This has to be called before the first task of that kind is submitted."""
-        ...
-
-    @property
-    def is_here(self) -> bool:
-        """Is this the thread that brings the results?"""
-        ...
-
-    def catch_up(self) -> None:
-        """Return when that thread has done what it is doing now, with the callbacks of tasks that have ended."""
-        ...
-
-    def cancel(self, tasks: tuple[int, ...], running: bool = True) -> None:
-        """Stop these tasks; with `running=False` only those that no worker has yet."""
-        ...
-
-    def started(self) -> set[int]:
-        """The tasks that workers have, or that are on their way to them. Not to be called on the thread itself, unless
-        the node is there."""
-        ...
-
-    def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
-        """Write an object from outside where `home` has its own; returns its places. Submit it then."""
-        ...
-
-    def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
-        """The value of an object that lies in a file."""
-        ...
-
-    def outcome_of(self, task: int) -> Outcome:
-        """How a task has ended, as the store knows it now: its objects may be on other nodes by now."""
-        ...
-
-    def use_strategy(self, text: str) -> None:
-        """Change the strategy. Return when all nodes use it. The text was checked before."""
-        ...
-
-    def counters(self) -> list[Counters]:
-        """The counters of each node."""
-        ...
-
-    def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
-        """The path at which an object that is a file itself can be read."""
-        ...
-
-    def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
-        """Fetch an object into the client's own files; `read_and_drop` it then."""
-        ...
-
-    def stop(self) -> None:
-        """End everything. Tasks that have not ended never will."""
-        ...
 
 
 class StorePort(Protocol):

@@ -4,16 +4,11 @@ The store, the node and the session live on one thread. Messages between the nod
 store, are calls of functions here.
 """
 
-import asyncio
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from operator import attrgetter
 from typing import Any, TypeVar
-
-import uvloop
 
 from daws.core.effects import CallStore
 from daws.core.events import EventType, NewStrategy, StoreAnswered
@@ -84,13 +79,10 @@ class ThreadCluster(SessionDriver):
     # -- from any thread -----------------------------------------------------------------------------------------------
 
     def learn(self, function: int, pickled: bytes) -> None:
-        """Learn a function. This has to be called before the first task of that kind is submitted."""
         self.node.functions.known[function] = pickled
 
     def started(self) -> set[int]:
-        if self.is_here:
-            return self.node.started()
-        return self._ask(self.node.started)
+        return self._asked(self.node.started)
 
     def store_object(self, object_: int, packed: Packed, home: NodeId) -> tuple[NodeId, ...]:
         self.node.files.put_packed(object_, packed)
@@ -104,7 +96,7 @@ class ThreadCluster(SessionDriver):
         return Outcome(task, () if record is None else record.outputs)
 
     def counters(self) -> list[Counters]:
-        return [self._ask(self.node.counters)]
+        return [self._asked(self.node.counters)]
 
     def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
         files = self.node.files
@@ -114,37 +106,26 @@ class ThreadCluster(SessionDriver):
     def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
         """Do nothing: the object is in this process already."""
 
-    def _ask(self, question: Callable[[], T]) -> T:
+    def _asked(self, question: Callable[[], T]) -> T:
         if self.is_here:
             return question()
-        asked: Future[T] = Future()
-        self._call(lambda: asked.set_result(question()))
-        return self._answer_of(asked)
+        answer: T = self._answer(lambda asked: asked.set_result(question()))
+        return answer
 
     # -- the thread ----------------------------------------------------------------------------------------------------
 
-    def _run(self, ready: threading.Event) -> None:
-        loop = self.loop = uvloop.new_event_loop()
-        asyncio.set_event_loop(loop)
-        loop.set_exception_handler(self.node.on_exception)
-        try:
-            loop.run_until_complete(self.node.open(loop))
-            self.node.begin(self.members)
-            self._begin(SessionCore(self._nonce, self.node.core.config, proposal=SESSION, is_direct=True))
-        except BaseException as error:
-            self._broken = error
-            loop.run_until_complete(self.node.close())
-            loop.close()
-            ready.set()
-            return
-        ready.set()
-        try:
-            loop.run_forever()
-        finally:
-            loop.run_until_complete(self.node.close())
-            loop.close()
-            if self.node.journal is not None:
-                write_journal(self._journal_path, self.node.journal)
+    async def _open(self) -> None:
+        await self.node.open(self.loop)
+        self.node.begin(self.members)
+        self._begin(SessionCore(self._nonce, self.node.core.config, proposal=SESSION, is_direct=True))
+
+    async def _close(self) -> None:
+        await self.node.close()
+        if self.node.journal is not None and self._broken is None:
+            write_journal(self._journal_path, self.node.journal)
+
+    def _break(self, error: BaseException) -> None:
+        self.node.on_exception(self.loop, {"exception": error})
 
     def _turn(self) -> None:
         self.awake = False
@@ -193,20 +174,8 @@ class ThreadCluster(SessionDriver):
     def _on_ended(self, outcomes: Sequence[Outcome]) -> None:
         self.listener.on_ended([*outcomes])
 
-    def _on_opened(self) -> None:
-        """Do nothing: `start` returns now."""
-
     def _on_refused(self, effect: SessionRefused) -> None:
         self._break(InternalError(f"the store has refused the only session: {effect}"))
-
-    def _on_closed(self) -> None:
-        """Do nothing: the session ends with its cluster."""
-
-    def _on_members(self, members: Members) -> None:
-        """Do nothing: the only node stays."""
-
-    def _break(self, error: BaseException) -> None:
-        self.node.on_exception(self.loop, {"exception": error})
 
 
 def _submitted(taken: list[Any]) -> TasksSubmitted | PlainTasksSubmitted:

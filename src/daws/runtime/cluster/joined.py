@@ -6,15 +6,12 @@ on a link, or a Valkey server that this process calls itself; nothing here depen
 
 import asyncio
 import logging
-import threading
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any
-
-import uvloop
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, CallsSafe, NewStrategy, StoreAnswered, StoreChanged
@@ -123,7 +120,7 @@ class JoinedCluster(SessionDriver):
     # -- from any thread -----------------------------------------------------------------------------------------------
 
     def learn(self, function: int, pickled: bytes) -> None:
-        """Functions are kept in the store, where nodes find them when they need them, whatever becomes of us."""
+        """Have the store keep a function: nodes find it there when they need it, whatever becomes of this client."""
         size_bytes = min(len(pickled), INLINE_BYTES)
         made = (Input(function, size_bytes, function, (), pickled),)
         self._new_functions.append(Submit(TaskSpec(function, FROM_OUTSIDE, outputs=(function,)), (), NOBODY, made))
@@ -135,7 +132,6 @@ class JoinedCluster(SessionDriver):
         return self._objects.store(object_, packed, home, self.members)
 
     def load(self, object_: int, places: tuple[NodeId, ...]) -> Any:
-        """Bring an object here and map it; the calling thread waits for it."""
         return read_and_drop(partial(self.fetch, object_, places), self.files, object_)
 
     def bring(self, object_: int, places: tuple[NodeId, ...]) -> str:
@@ -143,7 +139,6 @@ class JoinedCluster(SessionDriver):
         return self.files.path(object_)
 
     def fetch(self, object_: int, places: tuple[NodeId, ...]) -> None:
-        """Have a copy of an object here."""
         self._objects.fetch(object_, places, self.members)
 
     def tell_found(self) -> None:
@@ -151,18 +146,15 @@ class JoinedCluster(SessionDriver):
         self._call(self._tell_early)
 
     def outcome_of(self, task: int) -> Outcome:
-        """How a task that has ended ended, as the store knows it now: its objects may have other places by now."""
-        asked: Future[Outcome] = Future()
-        self._call(self._ask, task, asked)
-        return self._answer_of(asked)
+        outcome: Outcome = self._answer(self._ask, task)
+        return outcome
 
     def counters(self) -> list[Counters]:
         return sorted([one.counters for one in self._counted()], key=lambda one: one.node)
 
     def _counted(self) -> list[Counted]:
-        asked: Future[list[Counted]] = Future()
-        self._call(self._count, asked)
-        return self._answer_of(asked)
+        counted: list[Counted] = self._answer(self._count)
+        return counted
 
     def stop(self) -> None:
         super().stop()
@@ -170,29 +162,21 @@ class JoinedCluster(SessionDriver):
 
     # -- the thread ----------------------------------------------------------------------------------------------------
 
-    def _run(self, ready: threading.Event) -> None:
-        loop = self.loop = uvloop.new_event_loop()
-        asyncio.set_event_loop(loop)
-        loop.set_exception_handler(self._on_exception)
-        self._attached: asyncio.Future[None] = loop.create_future()
-        self._closed: asyncio.Future[None] = loop.create_future()
-        connecting = loop.create_task(self._live())
-        connecting.add_done_callback(self._on_connecting_ended)
-        try:
-            loop.run_until_complete(self._open())
-            self._close_idle()
-            self._look_around()
-            ready.set()
-            loop.run_forever()
-        except BaseException as error:
-            self._broken = self._broken or error
-        finally:
-            self._is_closing = True
-            loop.run_until_complete(self._farewell())
-            connecting.cancel()
-            loop.run_until_complete(asyncio.gather(connecting, return_exceptions=True))
-            loop.close()
-            ready.set()
+    async def _open(self) -> None:
+        self._attached: asyncio.Future[None] = self.loop.create_future()
+        self._closed: asyncio.Future[None] = self.loop.create_future()
+        self._nodes = NodeLinks(self.loop, self._reach, self._on_node)
+        self._connecting = self.loop.create_task(self._connect())
+        self._connecting.add_done_callback(self._on_connecting_ended)
+        await self._wait_for_all()
+        self._close_idle()
+        self._look_around()
+
+    async def _close(self) -> None:
+        self._is_closing = True
+        await self._farewell()
+        self._connecting.cancel()
+        await asyncio.gather(self._connecting, return_exceptions=True)
 
     def _close_idle(self) -> None:
         idle_s = self._reach.config.idle_s
@@ -211,7 +195,7 @@ class JoinedCluster(SessionDriver):
             self._is_alone = True
         self.loop.call_later(ALONE_S, self._look_around)
 
-    async def _open(self) -> None:
+    async def _wait_for_all(self) -> None:
         """Return when tasks can be taken."""
         try:
             async with asyncio.timeout(self._patience_s):
@@ -268,8 +252,7 @@ class JoinedCluster(SessionDriver):
                 async with asyncio.timeout(LAST_WORDS_S):
                     await asyncio.wrap_future(asked)
 
-    async def _live(self) -> None:
-        self._nodes = NodeLinks(self.loop, self._reach, self._on_node)
+    async def _connect(self) -> None:
         await self._wait_for_store()
         await self._store.stay()
 
@@ -281,11 +264,7 @@ class JoinedCluster(SessionDriver):
         if error is not None:
             self._break(error)
 
-    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        self._break(context.get("exception") or InternalError(str(context)))
-
     def _break(self, error: BaseException) -> None:
-        """Nothing will come any more: whoever waits must hear of it."""
         if self._broken is not None or self._is_closing:
             return
         if not isinstance(error, DawsError):

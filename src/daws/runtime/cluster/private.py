@@ -139,7 +139,7 @@ class PrivateCluster(JoinedCluster):
 
     # -- the thread ----------------------------------------------------------------------------------------------------
 
-    async def _open(self) -> None:
+    async def _wait_for_all(self) -> None:
         self._full: asyncio.Future[None] = self.loop.create_future()
         if self._server is None:
             self._server = ForkServer(*self._folders.all(), become="daws.runtime.cluster.child")

@@ -1,7 +1,6 @@
 """A thread behind a client: whoever starts one that cannot begin is told why, and does not wait for ever."""
 
 import _thread
-import asyncio
 import errno
 import os
 import threading
@@ -10,18 +9,22 @@ import time
 import pytest
 
 from daws.model.errors import UnavailableError
-from daws.runtime.loopthread import LoopThread
+from daws.runtime.client import SessionDriver
 
 
-class Failing(LoopThread):
-    """Fails before it is ready, as one does that can open no event loop."""
+class Failing(SessionDriver):
+    """Fails before it is ready."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__("failing")
         self.error = error
+        self.is_closed = False
 
-    def _run(self, ready: threading.Event) -> None:
+    async def _open(self) -> None:
         raise self.error
+
+    async def _close(self) -> None:
+        self.is_closed = True
 
 
 def test_too_many_open_files_is_an_error_that_names_the_cure():
@@ -30,19 +33,20 @@ def test_too_many_open_files_is_an_error_that_names_the_cure():
 
 
 def test_any_other_error_is_raised_where_the_thread_was_started():
+    failing = Failing(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
-        Failing(ZeroDivisionError()).start()
+        failing.start()
+    assert failing.is_closed and failing.loop.is_closed()
 
 
-class Slow(LoopThread):
+class Slow(SessionDriver):
     """Whoever waits for it is interrupted before it is ready."""
 
-    def _run(self, ready: threading.Event) -> None:
-        self.loop = asyncio.new_event_loop()
-        interrupt(ready)
-        ready.set()
-        self.loop.run_forever()
-        self.loop.close()
+    async def _open(self) -> None:
+        interrupt(self._ready)
+
+    async def _close(self) -> None:
+        pass
 
 
 def interrupt(ready: threading.Event) -> None:
