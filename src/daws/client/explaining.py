@@ -9,7 +9,7 @@ from daws.client.future import CANCELLED, FAILED, INLINE, STORED, Future
 from daws.model.errors import DawsError
 from daws.model.html import text
 from daws.model.task import NodeId
-from daws.runtime.outcomes import NODE
+from daws.runtime.here import NODE
 from daws.strategy.decisions import DEDICATED, SHARED
 from daws.wire.messages import COPY, GIVEN, LEAVING, PUSH, STOLEN
 from daws.wire.notes import Decided, FactType, Handed, RunFact, Sent

@@ -15,7 +15,7 @@ from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.task import Input
 from daws.runs.facts import Facts
 from daws.runs.timeline import Timeline
-from daws.runtime.outcomes import ended_here
+from daws.runtime.here import ended_here
 from daws.wire.ends import Outcome
 from daws.wire.notes import FactType, News
 from daws.wire.worker import ITEMS_FAILED

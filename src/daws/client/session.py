@@ -33,7 +33,7 @@ from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, Needs, NodeId, Ta
 from daws.runs.facts import Facts
 from daws.runs.timeline import Timeline
 from daws.runtime.client import SessionDriver
-from daws.runtime.outcomes import NODE
+from daws.runtime.here import NODE
 from daws.runtime.ports import PlainTask
 from daws.strategy.decisions import Assign, Newcomer, Strategy
 from daws.wire.ends import Outcome

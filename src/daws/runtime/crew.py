@@ -4,9 +4,10 @@ from daws.core.node import NodeConfig
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.context import parse_context
 from daws.model.task import NodeId
-from daws.runtime.outcomes import LEASE_NS
 from daws.wire.crew import Crew
 
+LEASE_NS = 1 << 60
+"""Leases are long by default: on one machine a parent process notices deaths."""
 TICK_NS = 2_000_000_000
 AHEAD_NS = 8_000_000
 NEXT_NS = 25_000_000
@@ -36,7 +37,7 @@ def config_of(
     shard_count: int = 1,
     small_finishes: bool = False,
 ) -> NodeConfig:
-    """The settings of a live node. Leases are long by default: on one machine a parent process notices deaths."""
+    """The settings of a live node."""
     return NodeConfig(
         shard_count=shard_count,
         lease_ns=lease_ns,

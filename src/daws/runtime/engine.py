@@ -51,12 +51,11 @@ from daws.model.cluster import Members
 from daws.model.errors import DawsError, InternalError
 from daws.model.task import INLINE_BYTES, NO_TASK, NodeId, ObjectTransfer, TaskSpec
 from daws.runs.notes import RunNotes
-from daws.runtime.crew import config_of, info_of
+from daws.runtime.crew import LEASE_NS, config_of, info_of
 from daws.runtime.functions import FunctionTable
 from daws.runtime.inputs import RunInputs, inline_inputs
 from daws.runtime.journals import new_journal
 from daws.runtime.nesting import Nesting
-from daws.runtime.outcomes import LEASE_NS
 from daws.runtime.ports import Listener, PeersPort, StorePort
 from daws.runtime.spilling import Spiller
 from daws.runtime.watch import rename_strategy, watch_of

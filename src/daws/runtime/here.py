@@ -5,23 +5,45 @@ from typing import Any
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, EventType, ObjectsFetched, StoreAnswered
-from daws.model.task import NodeId, ObjectTransfer
-from daws.runtime.outcomes import Outcomes
+from daws.model.task import Input, NodeId, ObjectTransfer
+from daws.runtime.blame import outcomes_of
+from daws.runtime.crew import LEASE_NS
 from daws.runtime.ports import DoneListener
 from daws.store.memory import MemoryStore
+from daws.store.memory.commits import CommitReader
 from daws.wire.ends import Outcome
 from daws.wire.messages import MessageType
+from daws.wire.store import small_output
 
+NODE = 0
+"""The only node of a cluster whose node is in the client's process."""
+COPIES_MAX = 100
+RETIRED_MAX = 1 << 14
+"""How many tasks that are not needed any more the store of a live session remembers. On one machine messages are not
+lost and come soon, so there are no messages about older tasks."""
 NO_NEWS: list[Outcome] = []
 TOGETHER_MIN = 8
 """Fewer ends are told one by one: columns would take longer."""
 
 
+def new_store() -> MemoryStore:
+    """The store of a live session. The strategy decides how many copies of a task may race, and can be changed."""
+    return MemoryStore(lease_ns=LEASE_NS, replicas_max=COPIES_MAX, direct=True, retired_max=RETIRED_MAX)
+
+
+def ended_here(task: int, made: tuple[Input, ...] | bytes) -> Outcome:
+    """The outcome of a task that ended well on the only node, from what `DoneListener.on_done` is told."""
+    return Outcome(task, made if isinstance(made, tuple) else small_output(task, NODE, made))
+
+
 class StoreHere:
+    """A store of one shard. Ends that were passed on are removed from its log, which has no other reader: a session may
+    go on for days."""
+
     def __init__(self, store: MemoryStore, listener: DoneListener) -> None:
         self.store = store
         self.listener = listener
-        self.outcomes = Outcomes(store)
+        self.commits = CommitReader(store)
         self.deferred: list[EventType] = []
         self.nests: Mapping[int, Any] = {}  # runs of the node that want to hear of ends as well
 
@@ -35,13 +57,13 @@ class StoreHere:
             self.deferred.append(CallFine(effect.token))
 
     def settle(self) -> list[Outcome]:
-        outcomes = self.outcomes
-        if not outcomes.log:
+        commits = self.commits
+        if not commits.rows:
             return NO_NEWS
-        if len(outcomes.log) >= TOGETHER_MIN and not self.nests and (done := outcomes.done()) is not None:
+        if len(commits.rows) >= TOGETHER_MIN and not self.nests and (done := commits.take_plain()) is not None:
             self.listener.on_done(*done)
             return NO_NEWS
-        news = outcomes.news()
+        news = outcomes_of(commits.take(), commits.record_of)
         self.listener.on_ended(news)
         return news
 

@@ -28,9 +28,8 @@ from daws.model.task import NodeId, TaskSpec
 from daws.runtime.client import SessionDriver
 from daws.runtime.crew import info_of
 from daws.runtime.engine import Engine
-from daws.runtime.here import NobodyElse, StoreHere
+from daws.runtime.here import NODE, NobodyElse, StoreHere, new_store
 from daws.runtime.journals import journal_path, write_journal
-from daws.runtime.outcomes import NODE, new_store
 from daws.runtime.ports import ListenerHere, PlainTask
 from daws.strategy.decisions import Strategy
 from daws.wire.columns import once

@@ -19,7 +19,7 @@ import uvloop
 from daws.model.errors import StoreFullError, UsageError
 from daws.runtime.cluster.reach import PrivateReach, Reach, close_links
 from daws.runtime.cluster.serving import StoreServer, settings_of
-from daws.runtime.outcomes import LEASE_NS
+from daws.runtime.crew import LEASE_NS
 from daws.store.log import GroupSync, open_store
 from daws.wire.children import StartStore
 from daws.workers.system import wait_for_turns

@@ -1,7 +1,7 @@
 """What a store keeps of a session that goes on for long."""
 
 from daws.client.cluster import Cluster
-from daws.runtime.outcomes import RETIRED_MAX
+from daws.runtime.here import RETIRED_MAX
 from daws.runtime.thread import ThreadCluster
 from daws.store.memory.store import Shard
 
