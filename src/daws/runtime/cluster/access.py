@@ -5,7 +5,6 @@ import logging
 import ssl
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from daws.model.errors import DawsError, UnavailableError
@@ -79,9 +78,9 @@ class StoreConnection:
         wait_s = DIAL_AGAIN_S
         has_said = was_connected = False
         while not self._is_closing:
-            lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            lost = asyncio.Event()
             try:
-                link = await open_store(self._reach, self._peer, partial(_set, lost))
+                link = await open_store(self._reach, self._peer, lost.set)
             except UnavailableError as error:
                 if self._reach.is_final(error, was_connected):
                     self._failed(error)
@@ -99,7 +98,7 @@ class StoreConnection:
             was_connected, since_s = True, time.monotonic()
             self.link, self.why = link, ""
             self._connected(link)
-            await lost
+            await lost.wait()
             self.link = None
             has_said = not self._is_closing
             if has_said:
@@ -117,22 +116,13 @@ class StoreConnection:
             await link.close()
 
 
-def _set(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
-
-
 async def open_store(reach: Reach, peer: StorePeer, lost: Callable[[], None]) -> StoreLink:
     """Connect to the store. Its messages go to `peer`. `lost` is called when the connection is lost; a store that is
     reached directly never calls it. Raise UnavailableError if no server answers, or a wrong one."""
-    if reach.is_embedded:
-        return await _dial_server(reach, peer.on_store, lost)
-    return await _open_desk(reach, peer)
-
-
-async def _dial_server(reach: Reach, received: Callable[[list[Any]], None], lost: Callable[[], None]) -> ServerLink:
+    if not reach.is_embedded:
+        return await _open_desk(reach, peer)
     try:
-        return ServerLink(await reach.dial(reach.store_address, FROM_STORE, received, lost))
+        return ServerLink(await reach.dial(reach.store_address, FROM_STORE, peer.on_store, lost))
     except UnavailableError as error:
         if not isinstance(error.__cause__, ssl.SSLCertVerificationError):
             raise
@@ -141,21 +131,14 @@ async def _dial_server(reach: Reach, received: Callable[[list[Any]], None], lost
 
 
 async def _open_desk(reach: Reach, peer: StorePeer) -> StoreLink:
-    from daws.runtime.cluster.direct.desk import Desk  # the client library of the server is an extra
-    from daws.runtime.cluster.direct.members import NodeDesk
-
-    store = await _reach_server(reach)
-    if reach.role == "client":
-        return Desk(reach, store, peer.on_store)
-    return NodeDesk(reach, store, peer)  # type: ignore[arg-type]
-
-
-async def _reach_server(reach: Reach) -> Any:
-    from daws.runtime.cluster.direct.desk import open_store as open_valkey
+    from daws.runtime.cluster.direct import desk, members  # the client library of the server is an extra
 
     try:
-        return await open_valkey(reach)
+        store = await desk.open_store(reach)
     except UnavailableError:
         raise
     except DawsError as error:
         raise UnavailableError(str(error), retry=False) from error
+    if reach.role == "client":
+        return desk.Desk(reach, store, peer.on_store)
+    return members.NodeDesk(reach, store, peer)  # type: ignore[arg-type]
