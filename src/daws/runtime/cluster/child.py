@@ -15,6 +15,7 @@ from typing import NoReturn
 
 import uvloop
 
+from daws.data.session import SessionFolders
 from daws.logs import set_up_by_environment
 from daws.model.errors import PeerError
 from daws.runtime.cluster.children import framed
@@ -131,19 +132,15 @@ def _be_node(loop: asyncio.AbstractEventLoop, start: StartNode, link: socket) ->
             logs.tell_lost()
 
 
-class GivenFolders:
+class GivenFolders(SessionFolders):
     """Folders of the client, which removes them."""
 
     def __init__(self, memory: str, scratch: str) -> None:
-        self._memory = Path(memory) if memory else None
-        self._scratch = Path(scratch)
+        self.memory = Path(memory) if memory else None
+        self.scratch = Path(scratch)
 
-    def part(self, name: str) -> tuple[Path | None, Path]:
-        found = (self._memory and self._memory / name, self._scratch / name)
-        for folder in found:
-            if folder is not None:
-                folder.mkdir(mode=0o700, exist_ok=True)
-        return found
+    def __repr__(self) -> str:
+        return f"GivenFolders(memory={self.memory}, scratch={self.scratch})"
 
     def close(self) -> None:
-        """Nothing: they are the client's."""
+        """Do nothing."""

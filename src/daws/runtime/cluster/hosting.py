@@ -11,8 +11,7 @@ import time
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import uvloop
 
@@ -56,14 +55,6 @@ STOPPED = "stopped"
 log = logging.getLogger("daws.node")
 
 
-class NodeFolders(Protocol):
-    """Where nodes keep their objects."""
-
-    def part(self, name: str) -> tuple[Path | None, Path]: ...
-
-    def close(self) -> None: ...
-
-
 class NodeHost:
     """All methods belong to the thread of the loop. `bind` is the address of this machine for others; a port is
     chosen."""
@@ -78,7 +69,7 @@ class NodeHost:
         store_is_away: Callable[[], None] = lambda: None,
         strategy: Strategy | None = None,
         journal: str = "",
-        folders: NodeFolders | None = None,
+        folders: Folders | None = None,
         opened: Callable[[NodeId], None] = lambda node: None,
     ) -> None:
         """`store_is_away` is called when the store does not answer: whoever can may start it. `strategy` is used in the
@@ -92,7 +83,7 @@ class NodeHost:
         self._limit_bytes = limit_bytes
         self._strategy = strategy
         self._journal = journal
-        self._folders: NodeFolders = Folders() if folders is None else folders
+        self._folders = Folders() if folders is None else folders
         self._opened = opened
         self._store = StoreConnection(reach, self, log, self._say_what_was_missed, self._fail, store_is_away)
         self._life: Incarnation | None = None
