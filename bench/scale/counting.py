@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from daws.core.effects import CallStore
 from daws.net.link import Link
-from daws.runtime.cluster.callers import Caller
-from daws.runtime.cluster.serving import StoreServer
+from daws.runtime.cluster.serving import Caller, StoreServer
 
 ASK = signal.SIGUSR1
 

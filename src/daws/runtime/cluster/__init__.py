@@ -12,10 +12,8 @@
     child      the main function of such a process: a store, or a node
     storing    the process of the store, and its start
     front      what is asked of a store beside calls, answered in one way for all stores
-    serving    the embedded store's server: answers calls, tells of ends and members
-    callers    the processes that are connected to it
+    serving    the embedded store's server: answers calls, tells its callers of ends and members
     clock      its clock, which stands still while its process is stopped
-    ends       ends of tasks, as they are told
     sweeping   ends sessions, with or without a client
     hosting    a node, from its start to its farewell; each start is a new incarnation
     clients    a node's links to clients

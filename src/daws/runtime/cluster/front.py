@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from daws.model.cluster import Members
 from daws.model.errors import StrategyError
 from daws.model.session import NO_SESSION, owner_of, session_of
 from daws.model.states import CANCELLED, FAILED
 from daws.model.task import CLIENT, FIRST_SPAWNED_ID, FROM_OUTSIDE, NOBODY, NodeId
 from daws.runtime.blame import STEPS_MAX, blamed_by, outcome_of
-from daws.runtime.cluster.ends import LOST, with_each_failure_once
 from daws.store.memory.record import Record, has_ended
 from daws.store.memory.sessions import is_function
 from daws.strategy import format_strategy, parse_strategy
@@ -50,8 +51,10 @@ from daws.wire.store import (
     shard_of,
 )
 from daws.wire.worker import Learn
+from daws.workers.roots import once_each
 
 ALL = 1 << 40
+LOST = "the store does not know task {} any more: it was restarted without what it knew, or its session has ended"
 log = logging.getLogger("daws.store")
 
 
@@ -258,3 +261,14 @@ class StoreFront:
             for asker in self.nodes.values():
                 self.send_quietly(asker, OpenSessions([*self._open]))
         return answer
+
+
+def with_each_failure_once(outcomes: list[Outcome]) -> list[Outcome]:
+    """Keep each failure in one outcome only, for a message to one listener. A hundred thousand tasks may have failed
+    because of one."""
+    bad = [at for at, one in enumerate(outcomes) if one.failure]
+    if len(bad) > 1:
+        for at, failure in zip(bad, once_each([(outcomes[at].error, outcomes[at].failure) for at in bad]), strict=True):
+            if not failure:
+                outcomes[at] = replace(outcomes[at], failure=b"")
+    return outcomes

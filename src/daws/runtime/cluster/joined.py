@@ -35,8 +35,8 @@ from daws.model.states import FAILED
 from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, NOBODY, Input, NodeId, TaskSpec
 from daws.runtime.client import SessionDriver
 from daws.runtime.cluster.access import StoreConnection
-from daws.runtime.cluster.ends import LOST
 from daws.runtime.cluster.farobjects import FarObjects
+from daws.runtime.cluster.front import LOST
 from daws.runtime.cluster.nodelinks import NodeLinks
 from daws.runtime.cluster.noting import fact_here, news_here
 from daws.runtime.cluster.pace import TASKS_PER_TURN, Pace

@@ -17,10 +17,9 @@ from daws.core.events import CallFine, StoreAnswered
 from daws.model.cluster import Members
 from daws.model.errors import InternalError, StoreFullError
 from daws.model.session import NO_SESSION
-from daws.model.task import NodeId
+from daws.model.task import NOBODY, NodeId
 from daws.net.link import Link
 from daws.runtime.blame import outcome_of, outcomes_of
-from daws.runtime.cluster.callers import Caller, QuietWords
 from daws.runtime.cluster.clock import StandingClock
 from daws.runtime.cluster.front import StoreFront
 from daws.runtime.cluster.sweeping import Sweeper
@@ -71,6 +70,34 @@ def settings_of(lease_ns: int, first_session: int = 1) -> StoreSettings:
     )
 
 
+class Caller:
+    """A node, a client or a tool at the other end of a link."""
+
+    def __init__(self, link: Link[ToStore], unsent: "list[tuple[Caller, Any]]") -> None:
+        self.link = link
+        self.node: NodeId = NOBODY
+        self.session: int = NO_SESSION
+        self.read_to = 0  # the number up to which a client has read the log
+        self.quiet: list[Any] = []  # messages that need not be sent on their own
+        self.is_timed = False  # they will be sent in a while
+        self._unsent = unsent
+
+    @property
+    def is_client(self) -> bool:
+        """Is it a client, or a tool?"""
+        return self.link.peer.role == "client"
+
+    def send(self, word: Any) -> None:
+        """Send a message as soon as all that it tells is safe."""
+        if self.quiet:
+            self.send_quiet()
+        self._unsent.append((self, word))
+
+    def send_quiet(self) -> None:
+        self._unsent += [(self, word) for word in self.quiet]
+        self.quiet.clear()
+
+
 class StoreServer(StoreFront):
     """All methods belong to the thread of the loop. Messages are given to `when_safe`, which sends them as soon as
     nothing of what they tell can be lost any more."""
@@ -97,7 +124,7 @@ class StoreServer(StoreFront):
         self._unsent: list[tuple[Caller, Any]] = []
         self._is_private = quiet_after_s > 0
         lease_s = quiet_after_s or store.lease_ns / 1e9
-        self._quietly = QuietWords(loop, min(QUIET_S_MAX, lease_s / QUIET_SHARE), self.callers, self._flush)
+        self._quiet_s = min(QUIET_S_MAX, lease_s / QUIET_SHARE)
         self._members_told = store.members_now().version
         config = NodeConfig(lease_ns=store.lease_ns, tick_ns_max=TICK_NS)
         self._sweeper = Sweeper(config, self._sweep, self._tell_node)
@@ -185,7 +212,7 @@ class StoreServer(StoreFront):
         if caller.is_client or call.hopes or not all(map(is_quiet, rows, answers)):
             caller.send(answer)
         else:
-            self._quietly.send(caller, answer)
+            self.send_quietly(caller, answer)
 
     def _note_functions(self, rows: Sequence[RowType]) -> None:
         """Look for functions that nodes wait for."""
@@ -256,7 +283,16 @@ class StoreServer(StoreFront):
         return None if record is None else self.nodes.get(record.spec.home)
 
     def send_quietly(self, to: Caller, message: Any) -> None:
-        self._quietly.send(to, message)
+        to.quiet.append(message)
+        if not to.is_timed:
+            to.is_timed = True
+            self._loop.call_later(self._quiet_s, self._on_quiet_over, to)
+
+    def _on_quiet_over(self, caller: Caller) -> None:
+        caller.is_timed = False
+        if caller.quiet and caller in self.callers:
+            caller.send_quiet()
+            self._flush()
 
     async def _on_enrol(self, caller: Any, word: Enrol) -> None:
         await super()._on_enrol(caller, word)

@@ -25,7 +25,7 @@ TESTS = tuple(
     )
 )
 CLUSTER = "runtime/cluster"
-SERVING, SWEEPING, CALLERS = f"{CLUSTER}/serving.py", f"{CLUSTER}/sweeping.py", f"{CLUSTER}/callers.py"
+SERVING, SWEEPING = f"{CLUSTER}/serving.py", f"{CLUSTER}/sweeping.py"
 FRONT = f"{CLUSTER}/front.py"
 CLIENTS, QUESTIONS, JOINED = f"{CLUSTER}/clients.py", f"{CLUSTER}/questions.py", f"{CLUSTER}/joined.py"
 DRIVER = "runtime/client.py"
@@ -117,7 +117,7 @@ MUTANTS = (
         "caller.is_client or call.hopes or not", "caller.is_client or not",
     ),
     Mutant(
-        "a quiet answer comes after a later one", 11, CALLERS,
+        "a quiet answer comes after a later one", 11, SERVING,
         "        if self.quiet:\n            self.send_quiet()\n        self._unsent", "        self._unsent",
     ),
     Mutant(

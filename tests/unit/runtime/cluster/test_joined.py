@@ -25,7 +25,7 @@ from daws.net.config import ClusterConfig
 from daws.net.folder import init_cluster
 from daws.runtime import client as driver
 from daws.runtime.cluster import joined, nodelinks
-from daws.runtime.cluster.ends import LOST
+from daws.runtime.cluster.front import LOST
 from daws.runtime.cluster.joined import ATTACH_AGAIN_S, FAREWELL_S, JoinedCluster
 from daws.runtime.cluster.nodelinks import AGAIN_S, NodeLinks
 from daws.runtime.cluster.noting import clock_ns

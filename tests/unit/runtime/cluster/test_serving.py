@@ -322,7 +322,7 @@ def test_an_answer_that_waits_for_another_message_goes_alone_after_a_while(site:
     submit(client, task_of(attached, 0), number)
     finish(node, number, task_of(attached, 0))
     assert not node.said
-    site.server._quietly._on_time(cast(Any, site.server.nodes[number]))  # as its timer does
+    site.server._on_quiet_over(cast(Any, site.server.nodes[number]))  # as its timer does
     assert [word.token for word in node.said] == [1]
 
 
@@ -461,7 +461,7 @@ def test_functions_go_with_their_session_and_nodes_hear_of_it(site: Site):
     site.look(3)
     assert store.record(others) and not store.record(brought)
     assert set(site.server._wanted) == {task_of(other, 9)}
-    site.server._quietly._on_time(cast(Any, site.server.nodes[number]))
+    site.server._on_quiet_over(cast(Any, site.server.nodes[number]))
     assert node.hears(OpenSessions) == [OpenSessions([other.session])]
     assert node.hears(Forgotten) == [Forgotten([task_of(attached, 9)])], "runs wait for it"
     node.tells(AskFunction(brought), AskFunction(task_of(other, 8)))
