@@ -13,22 +13,20 @@ from itertools import count
 from socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket, socketpair
 from typing import Any
 
-from msgspec import msgpack
-
 from daws.model.task import NOBODY, NodeId
 from daws.wire.children import FROM_CHILD, Broken, StartNode, StartStore, Up
 from daws.wire.frames import NONSENSE, FrameReader
-from daws.wire.worker import FRAME_HEAD_BYTES
+from daws.wire.worker import frame_of
 from daws.workers.server import BORN, GONE, ForkServer
 
 END_S = 10.0
-_encode = msgpack.Encoder().encode
 
 
-def framed(message: Any) -> bytes:
+def framed(message: Any) -> bytearray:
     """One message as it goes over the link of a process."""
-    content = _encode([message])
-    return len(content).to_bytes(FRAME_HEAD_BYTES, "little") + content
+    frame = bytearray()
+    frame_of([message], frame)
+    return frame
 
 
 class Child:
@@ -114,7 +112,7 @@ class Children:
         self._loop.remove_writer(self._server.link.fileno())
         self._server.bury(kill=not self._server_gone.done())
 
-    async def _send(self, child: Child, frame: bytes) -> None:
+    async def _send(self, child: Child, frame: bytearray) -> None:
         with suppress(OSError):  # it is gone, which the fork server will say
             await self._loop.sock_sendall(child.link, frame)
 
