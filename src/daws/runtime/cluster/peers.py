@@ -7,7 +7,7 @@ come from other places.
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from daws.core.effects import CallStore
@@ -69,7 +69,8 @@ class PeersAcross:
         self._members = members
         self._happened = happened
         self._failed = failed
-        self._fetchers: dict[NodeId, SimpleQueue[tuple[ObjectTransfer, ...]]] = {}
+        self._fetchers: dict[NodeId, SimpleQueue[tuple[ObjectTransfer, ...]]] = {}  # requests to threads, by node
+        self._lock = Lock()  # held by a thread that ends, and for each request
         self._is_closed = False
         self._links: Links[BetweenNodes] = Links(
             reach.keys,
@@ -135,42 +136,36 @@ class PeersAcross:
             kind = small if self._parcels.takes(transfer) else large
             kind.setdefault(transfer.source, []).append(transfer)
         for source, some in small.items():
-            if self._address(source, 0) is None:
-                events.append(ObjectsFetched((), tuple(some)))
-            else:
-                self._parcels.ask(source, some)
+            self._parcels.ask(source, some)
         for source, some in large.items():
-            self._fetch_by_stream(source, some, events)
+            self._fetch_by_stream(source, some)
 
-    def _fetch_by_stream(
-        self, source: NodeId, wanted: list[ObjectTransfer], events: list[EventType] | None = None
-    ) -> None:
+    def _fetch_by_stream(self, source: NodeId, wanted: list[ObjectTransfer]) -> None:
         address = self._address(source, 1)
         if address is None:
-            failed = ObjectsFetched((), tuple(wanted))
-            if events is None:
-                self._on_fetched(failed)
-            else:
-                events.append(failed)
+            self._loop.call_soon(self._on_fetched, ObjectsFetched((), tuple(wanted)))
             return
-        queue = self._fetchers.get(source)
-        if queue is None:
-            queue = self._fetchers[source] = SimpleQueue()
-            arguments = (source, address, queue)
-            Thread(target=self._fetch, args=arguments, name=f"daws-fetch-{source}", daemon=True).start()
-        queue.put(tuple(wanted))
+        with self._lock:
+            queue = self._fetchers.get(source)
+            if queue is None:
+                queue = self._fetchers[source] = SimpleQueue()
+                arguments = (source, address, queue)
+                Thread(target=self._fetch, args=arguments, name=f"daws-fetch-{source}", daemon=True).start()
+            queue.put(tuple(wanted))
 
     def _fetch(self, source: NodeId, address: str, queue: "SimpleQueue[tuple[ObjectTransfer, ...]]") -> None:
+        """Fetch objects from a node, until there was no request for IDLE_S."""
         wait_for_turns(False)  # unlike the thread that has started this one: an executor may wait for us
         from_there = ObjectSource(lambda: self._reach.open_stream(address, source))
         while not self._is_closed:
             try:
                 wanted = queue.get(timeout=IDLE_S)
             except Empty:
-                self._tell(self._retire, source, queue)
-                wanted = queue.get()  # a request that came just before, or the empty one that ends this thread
-                if not wanted:
-                    break
+                with self._lock:
+                    if queue.empty():
+                        del self._fetchers[source]
+                        break
+                continue
             try:
                 for event in from_there.fetch_patiently(wanted, self._files, lambda: self._is_closed):
                     self._tell(self._on_fetched, event)
@@ -178,13 +173,6 @@ class PeersAcross:
                 self._tell(self._failed, error)
                 return
         from_there.close()
-
-    def _retire(self, source: NodeId, queue: "SimpleQueue[tuple[ObjectTransfer, ...]]") -> None:
-        """End the fetcher of a node if its queue is empty. This runs on the loop's thread, which alone requests
-        objects, so no request can follow the empty one that ends it."""
-        if queue.empty():
-            self._fetchers.pop(source, None)
-            queue.put(())
 
     def _tell(self, function: Callable[..., object], *what: object) -> None:
         try:
