@@ -53,8 +53,7 @@ class Links(Generic[T]):
         self._lost = lost
         self._ways: dict[int, _Way[T]] = {}  # the link on which a peer is told things
         self._all: set[_Way[T]] = set()  # these, and those on which peers are only listened to
-        self._calls: dict[int, _Call] = {}
-        self._failures: dict[int, _Failures] = {}
+        self._away: dict[int, _Away] = {}  # peers that are being dialled, or were not reached
         self._sweep_s = idle_s / 2
         self._sweep = self._loop.call_later(self._sweep_s, self._on_sweep)
         self._is_closed = False
@@ -70,9 +69,13 @@ class Links(Generic[T]):
         if way is not None:
             way.send(message)
         elif not self._is_closed:
-            call = self._calls.get(peer) or self._call(peer)
-            if len(call.waiting) < WAITING_MAX:
-                call.waiting.append(message)
+            away = self._away.get(peer)
+            if away is None:
+                away = self._away[peer] = _Away()
+            if away.dialling is None:
+                away.dialling = self._loop.create_task(self._reach(peer, away))
+            if len(away.waiting) < WAITING_MAX:
+                away.waiting.append(message)
             else:
                 why = f"{WAITING_MAX:,} messages wait for it already"
                 self._loop.call_soon(self._undelivered, peer, [message], why)
@@ -86,10 +89,9 @@ class Links(Generic[T]):
     def forget(self, peer: int) -> None:
         """Drop a peer that is gone for good: nothing is reported about it any more, and none of its messages will be
         received."""
-        call = self._calls.pop(peer, None)
-        if call is not None:
-            call.task.cancel()
-        self._failures.pop(peer, None)
+        away = self._away.pop(peer, None)
+        if away is not None and away.dialling is not None:
+            away.dialling.cancel()
         self._ways.pop(peer, None)
         for way in [way for way in self._all if way.peer == peer]:
             self._all.discard(way)
@@ -99,12 +101,13 @@ class Links(Generic[T]):
         """Write the messages that wait in open links, and close all links. Nothing is reported any more."""
         self._is_closed = True
         self._sweep.cancel()
-        for call in self._calls.values():
-            call.task.cancel()
+        for away in self._away.values():
+            if away.dialling is not None:
+                away.dialling.cancel()
         for way in self._all:
             way.link.flush()
             way.link.close()
-        self._calls.clear()
+        self._away.clear()
         self._ways.clear()
         self._all.clear()
 
@@ -125,36 +128,29 @@ class Links(Generic[T]):
 
     # -- reaching a peer -----------------------------------------------------------------------------------------------
 
-    def _call(self, peer: int) -> "_Call":
-        call = self._calls[peer] = _Call()
-        call.task = self._loop.create_task(self._reach(peer, call))
-        return call
-
-    async def _reach(self, peer: int, call: "_Call") -> None:
+    async def _reach(self, peer: int, away: "_Away") -> None:
         way = _Way(self, peer)
         try:
-            link = await self._dial(peer, way)
+            link = await self._dial(peer, away, way)
         except DawsError as error:
-            self._calls.pop(peer, None)
-            self._undelivered(peer, call.waiting, str(error))
+            messages, away.waiting, away.dialling = away.waiting, [], None
+            self._undelivered(peer, messages, str(error))
             return
-        self._calls.pop(peer, None)
-        self._failures.pop(peer, None)
+        self._away.pop(peer, None)
         self._add(way, link)
-        for message in call.waiting:
+        for message in away.waiting:
             way.send(message)
 
-    async def _dial(self, peer: int, way: "_Way[T]") -> Link[T]:
-        failures = self._failures.get(peer)
-        if failures is not None and self._loop.time() < failures.rest_until_s:
-            raise UnavailableError(f"{failures.reason} (not tried again yet)", retry=True)
+    async def _dial(self, peer: int, away: "_Away", way: "_Way[T]") -> Link[T]:
+        if self._loop.time() < away.rest_until_s:
+            raise UnavailableError(f"{away.reason} (not tried again yet)", retry=True)
         address = self._address_of(peer)
         if address is None:
             raise UnavailableError(f"the address of node {peer} is not known", retry=True)
         try:
             return await dial(address, self._keys, self._hello, self._decoder, way.on_received, way.on_lost, node=peer)
         except DawsError as error:
-            self._failures.setdefault(peer, _Failures()).add(self._loop.time(), str(error))
+            away.fail(self._loop.time(), str(error))
             raise
 
     def _add(self, way: "_Way[T]", link: Link[T]) -> None:
@@ -166,12 +162,13 @@ class Links(Generic[T]):
     # -- idle links ----------------------------------------------------------------------------------------------------
 
     def _on_sweep(self) -> None:
-        """Leave links that were not used for two sweeps, and drop old failures: a peer that was not reached may be gone
-        for good."""
+        """Leave links that were not used for two sweeps, and forget old failures: a peer that was not reached may be
+        gone for good."""
         self._sweep = self._loop.call_later(self._sweep_s, self._on_sweep)
         old_s = self._loop.time() - self._sweep_s
-        for peer in [peer for peer, failures in self._failures.items() if failures.rest_until_s < old_s]:
-            del self._failures[peer]
+        for peer, away in [*self._away.items()]:
+            if away.dialling is None and away.rest_until_s < old_s:
+                del self._away[peer]
         for way in list(self._all):
             way.unused += 1
             if way.unused > 2 and not way.link.is_left:
@@ -209,24 +206,20 @@ class _Way(Generic[T]):
         self._links.on_lost(self)
 
 
-class _Call:
-    """A peer that is being dialled, with the messages that wait for it."""
+class _Away:
+    """A peer to which there is no link, with the messages that wait while it is dialled.
 
-    task: Task[None]
+    After failed attempts it is not dialled again before `rest_until_s`.
+    """
 
     def __init__(self) -> None:
+        self.dialling: Task[None] | None = None
         self.waiting: list[Any] = []
-
-
-class _Failures:
-    """The number of failed attempts in a row to reach a peer, and the time before which it is not dialled again."""
-
-    def __init__(self) -> None:
         self.reason = ""
         self.rest_until_s = 0.0
-        self._count = 0
+        self._failures = 0
 
-    def add(self, now_s: float, reason: str) -> None:
+    def fail(self, now_s: float, reason: str) -> None:
         self.reason = reason
-        self.rest_until_s = now_s + min(BACKOFF_S * 2**self._count, BACKOFF_S_MAX)
-        self._count = min(self._count + 1, 10)
+        self.rest_until_s = now_s + min(BACKOFF_S * 2**self._failures, BACKOFF_S_MAX)
+        self._failures = min(self._failures + 1, 10)

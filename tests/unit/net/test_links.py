@@ -154,7 +154,7 @@ def test_who_is_gone_for_good_is_forgotten(folder: Path):
         one.links.send(2, b"a")
         await one.until(lambda: one.undelivered)
         async with asyncio.timeout(WAIT_S):
-            while one.links._failures:
+            while one.links._away:
                 await asyncio.sleep(0.01)
         one.close()
 
