@@ -41,7 +41,6 @@ async def dial(
     lost: Callable[[], None],
     *,
     node: int | None = None,
-    timeout_s: float = HANDSHAKE_S,
 ) -> Link[T]:
     """Connect to an address and return the link. If a `node` is given, the peer must be that node. Raise
     UnavailableError as `reaching` does."""
@@ -50,7 +49,7 @@ async def dial(
     loop = asyncio.get_running_loop()
     link: Link[T] = Link(loop, hello, address, lambda link: link.begin(decoder, received, lost), node)
     with reaching(address, link.abort):
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(HANDSHAKE_S):
             if isinstance(where, Unix):
                 await loop.create_unix_connection(lambda: link, where.path)
             else:
@@ -60,7 +59,7 @@ async def dial(
                     *where,
                     ssl=keys.client,
                     server_hostname="",
-                    ssl_handshake_timeout=2 * timeout_s,  # ours is earlier, and the same for all
+                    ssl_handshake_timeout=2 * HANDSHAKE_S,  # ours is earlier, and the same for all
                     ssl_shutdown_timeout=FAREWELL_S,
                 )
             await link.ready

@@ -57,9 +57,8 @@ class Link(BufferedProtocol, Generic[T]):
     `received` gets the messages that arrive. `lost` is called once when nothing can arrive any more, for any reason but
     a `close` of this side. A frame that makes no sense ends the link, with one line in the log.
 
-    `peer` is the other end, once the handshake is over. While `is_slow`, the peer reads more slowly than this side
-    writes; the bytes that wait are bounded. `is_left` means that one side has said that it needs the link no more: its
-    end is then no sign of a failure.
+    `peer` is the other end, once the handshake is over. The bytes that wait for a peer that reads slowly are bounded.
+    `is_left` means that one side has said that it needs the link no more: its end is then no sign of a failure.
     """
 
     peer: Hello
@@ -78,7 +77,6 @@ class Link(BufferedProtocol, Generic[T]):
         """
         self.name = name
         self.is_open = False
-        self.is_slow = False
         self.ready: Future[None] = loop.create_future()
         self._loop = loop
         self._greeted = greeted
@@ -90,7 +88,7 @@ class Link(BufferedProtocol, Generic[T]):
         self._unsent: list[Any] = []
         self._sent_bytes = 0
         self._taken_bytes = 0
-        self._watch: asyncio.TimerHandle | None = None
+        self._watch: asyncio.TimerHandle | None = None  # while the peer reads more slowly than this side writes
         self.is_left = False
 
     def __repr__(self) -> str:
@@ -175,12 +173,10 @@ class Link(BufferedProtocol, Generic[T]):
         self._forget_watch()
 
     def pause_writing(self) -> None:
-        self.is_slow = True
         self._taken_bytes = self._sent_bytes - self._waiting_bytes()
         self._watch = self._loop.call_later(STALL_S, self._on_watch)
 
     def resume_writing(self) -> None:
-        self.is_slow = False
         self._forget_watch()
 
     # -- inside --------------------------------------------------------------------------------------------------------

@@ -35,23 +35,21 @@ SILENCE_S = 60.0
 """The longest wait of either side for the other in the middle of a transfer."""
 
 
-def connect(
-    address: str, keys: Keys | None, hello: Hello, *, node: int | None = None, timeout_s: float = HANDSHAKE_S
-) -> socket:
+def connect(address: str, keys: Keys | None, hello: Hello, *, node: int | None = None) -> socket:
     """Connect to an address and return the socket. If a `node` is given, the peer must be that node. Raise
     UnavailableError as `reaching` does."""
     where = parse_address(address)
     check_keys(where, keys)
-    deadline_s = time.monotonic() + timeout_s
+    deadline_s = time.monotonic() + HANDSHAKE_S
     sock = socket(AF_UNIX, SOCK_STREAM)
     with reaching(address, lambda: sock.close()):
         if isinstance(where, Unix):
-            sock.settimeout(timeout_s)
+            sock.settimeout(HANDSHAKE_S)
             sock.connect(where.path)
         else:
             assert keys is not None
             sock.close()
-            sock = keys.client.wrap_socket(create_connection(where, timeout_s), do_handshake_on_connect=False)
+            sock = keys.client.wrap_socket(create_connection(where, HANDSHAKE_S), do_handshake_on_connect=False)
         introduce(sock, hello, deadline_s, node)
     return sock
 

@@ -129,7 +129,7 @@ def test_a_peer_that_stopped_reading_is_given_up_after_a_while(world, monkeypatc
             end = End()
             link = await here.dial(end)
             here.inside.link._transport.pause_reading()
-            while not link.is_slow:
+            while link._watch is None:
                 link.send(bytes(1_000_000))
                 await asyncio.sleep(0)
             await end.until(lambda: end.lost)

@@ -34,7 +34,6 @@ class Child:
 
     def __init__(self, start: StartStore | StartNode, link: socket, gone: "asyncio.Future[None]") -> None:
         self.start = start
-        self.is_up = False
         self.node: NodeId = NOBODY
         self.pid = 0
         self.failure = b""
@@ -135,7 +134,7 @@ class Children:
             self._loop.remove_reader(child.link.fileno())  # the fork server will say how it ended
         for message in messages:
             if isinstance(message, Up):
-                child.is_up, child.node = True, message.node
+                child.node = message.node
                 self._up(child)
             elif isinstance(message, Broken):
                 child.failure = message.failure

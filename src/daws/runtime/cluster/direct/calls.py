@@ -50,10 +50,6 @@ class DirectCalls:
         for shard in range(self._store.shard_count):
             self._forget(shard)
 
-    def life_of(self, shard: int) -> int:
-        """A number that changes when the calls to this shard are forgotten."""
-        return self._lives[shard]
-
     def _forget(self, shard: int) -> None:
         self._lives[shard] += 1
         self._under_way[shard].clear()

@@ -149,10 +149,10 @@ def test_answers_for_an_earlier_life_are_dropped():
         caller.say(7)
         await caller.answer(None)
         caller.say(8)
-        life = caller.calls.life_of(0)
+        life = caller.calls._lives[0]
         caller.news()
         caller.calls.begin_life()
-        assert caller.calls.life_of(0) != life
+        assert caller.calls._lives[0] != life
         caller.say(8)  # the number is given again by another incarnation
         await caller.answer(UNKNOWN)
         assert not caller.news() and len(caller.noted) == 1
