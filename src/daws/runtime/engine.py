@@ -54,7 +54,7 @@ from daws.runs.notes import RunNotes
 from daws.runtime.crew import LEASE_NS, config_of, info_of
 from daws.runtime.functions import FunctionTable
 from daws.runtime.inputs import RunInputs, inline_inputs
-from daws.runtime.journals import new_journal
+from daws.runtime.journals import new_journal, write_journal
 from daws.runtime.nesting import Nesting
 from daws.runtime.ports import Listener, PeersPort, StorePort
 from daws.runtime.spilling import Spiller
@@ -108,7 +108,7 @@ class Engine:
         store: StorePort,
         peers: PeersPort,
         listener: Listener,
-        journal: bool = False,
+        journal: str = "",
         server: ForkServer | None = None,
         lease_ns: int = LEASE_NS,
         addresses: tuple[str, ...] = (),
@@ -116,8 +116,9 @@ class Engine:
         shard_count: int = 1,
         small_finishes: bool = False,
     ) -> None:
-        """A fork `server` for the folder of `files` may have been started already. With `small_finishes` the store is
-        in this process, and takes rows that the garbage collector does not look at."""
+        """Prepare a node. `journal` is the folder for its journal, if it writes one. A fork `server` for the folder of
+        `files` may have been started already. With `small_finishes` the store is in this process, and takes rows that
+        the garbage collector does not look at."""
         self.crew = crew
         self.files = files
         self.folder = files.segments.home
@@ -135,6 +136,7 @@ class Engine:
         if self.watch is not None:
             self.core.read_strategy = self.watch.read
         self.journal = new_journal(info, strategy, config) if journal else None
+        self._journals = journal
         self.runs: dict[int, tuple[int, TaskSpec]] = {}  # by number of the run: its executor, and the task
         self.inputs = RunInputs(files, crew.kind == "threads")
         self.nesting = Nesting(
@@ -195,6 +197,8 @@ class Engine:
         if self._is_open:
             self._spiller.close()  # before its folders are gone
             await self.pool.close()
+        if self.journal is not None:
+            write_journal(self._journals, self.core.node, self.journal)
 
     def on_exception(self, loop: AbstractEventLoop, context: dict[str, Any]) -> None:
         """Handle an exception that a callback of the loop has raised."""
@@ -500,7 +504,7 @@ class Engine:
                     events.append(RunRecalled(known[1].id, report.run))
             elif isinstance(report, Printed):
                 known = runs.get(report.run)
-                task = NO_TASK if known is None else self.functions.session_task(known[1])
+                task = NO_TASK if known is None else self.functions.session_number(known[1].id, known[1].kind)
                 self.listener.on_printed(report.stream, report.text, task)
             elif isinstance(report, Taught):
                 self.learn(report.function, report.pickled)

@@ -104,13 +104,11 @@ class FunctionTable:
             for folder in gone - needed:
                 remove_tree(folder)
 
-    def session_task(self, spec: TaskSpec) -> int:
-        """A number that tells the session of a task: its own or, if a run has created it, that of the function which a
-        client has brought in."""
-        return self.session_number(spec.id, spec.kind)
-
     def session_number(self, task: int, kind: int) -> int:
-        """The same number, from the id of a task and the number of its function."""
+        """A number that tells the session of a task, from its id and the number of its function.
+
+        It is the task's own or, if a run has created the task, that of the function which a client has brought in.
+        """
         return task if task < FIRST_SPAWNED_ID else root_of(kind, self.known.get(kind, b""))
 
     def title(self, spec: TaskSpec) -> str:

@@ -18,12 +18,9 @@ def new_journal(info: NodeInfo, strategy: Strategy, config: NodeConfig) -> "Jour
     return Journal(info, strategy, config, 0)
 
 
-def journal_path(folder: str, node: NodeId) -> str:
-    return os.path.join(folder, f"node-{node}.journal") if folder else ""
-
-
-def write_journal(path: str, journal: "Journal") -> None:
-    """Write a journal. The file gets its name only when it is complete."""
+def write_journal(folder: str, node: NodeId, journal: "Journal") -> None:
+    """Write the journal of a node. The file gets its name only when it is complete."""
+    path = os.path.join(folder, f"node-{node}.journal")
     part = f"{path}.part"
     with open(part, "wb") as file:
         file.write(journal.to_bytes())

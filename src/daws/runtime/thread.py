@@ -29,7 +29,6 @@ from daws.runtime.client import SessionDriver
 from daws.runtime.crew import info_of
 from daws.runtime.engine import Engine
 from daws.runtime.here import NODE, NobodyElse, StoreHere, new_store
-from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.ports import ListenerHere, PlainTask
 from daws.strategy.decisions import Strategy
 from daws.wire.columns import once
@@ -69,10 +68,9 @@ class ThreadCluster(SessionDriver):
         self.members: Members = self.store.join([info])
         store = StoreHere(self.store, listener)
         self.node = Engine(
-            NODE, crew, strategy, files, store, NobodyElse(NODE), listener, bool(journal), server, small_finishes=True
+            NODE, crew, strategy, files, store, NobodyElse(NODE), listener, journal, server, small_finishes=True
         )
         store.nests = self.node.nesting.nests
-        self._journal_path = journal_path(journal, NODE)
         self._messages: list[EventType] = []  # to the node, which takes in together what one step has sent
 
     # -- from any thread -----------------------------------------------------------------------------------------------
@@ -120,8 +118,6 @@ class ThreadCluster(SessionDriver):
 
     async def _close(self) -> None:
         await self.node.close()
-        if self.node.journal is not None and self._broken is None:
-            write_journal(self._journal_path, self.node.journal)
 
     def _break(self, error: BaseException) -> None:
         self.node.on_exception(self.loop, {"exception": error})

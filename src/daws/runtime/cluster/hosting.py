@@ -31,7 +31,6 @@ from daws.runtime.cluster.noting import SessionNotes
 from daws.runtime.cluster.peers import PeersAcross, StoreAcross
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.engine import Engine
-from daws.runtime.journals import journal_path, write_journal
 from daws.runtime.objects import ObjectGiver
 from daws.runtime.ports import StoreLink
 from daws.strategy import parse_strategy
@@ -282,7 +281,7 @@ class Incarnation:
             StoreAcross(host._store.send),
             self._peers,
             self,
-            bool(host._journal),
+            host._journal,
             lease_ns=self._enrolled.lease_ns,
             addresses=(door.address, streams.address),
             replicated=not reach.is_embedded,
@@ -303,8 +302,6 @@ class Incarnation:
         if hasattr(self, "engine"):
             await self.engine.close()
             self.clients.close()  # workers may have printed last lines
-            if self.engine.journal is not None:
-                write_journal(journal_path(self._host._journal, self.node), self.engine.journal)
 
     def _welcome(self, link: Link[Any]) -> None:
         """Another node has come, or a client."""
