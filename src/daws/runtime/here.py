@@ -8,7 +8,7 @@ from daws.core.events import CallFine, EventType, ObjectsFetched, StoreAnswered
 from daws.model.task import Input, NodeId, ObjectTransfer
 from daws.runtime.blame import outcomes_of
 from daws.runtime.crew import LEASE_NS
-from daws.runtime.ports import DoneListener
+from daws.runtime.ports import ListenerHere
 from daws.store.memory import MemoryStore
 from daws.store.memory.commits import CommitReader
 from daws.wire.ends import Outcome
@@ -32,7 +32,7 @@ def new_store() -> MemoryStore:
 
 
 def ended_here(task: int, made: tuple[Input, ...] | bytes) -> Outcome:
-    """The outcome of a task that ended well on the only node, from what `DoneListener.on_done` is told."""
+    """The outcome of a task that ended well on the only node, from what `ListenerHere.on_done` is told."""
     return Outcome(task, made if isinstance(made, tuple) else small_output(task, NODE, made))
 
 
@@ -40,7 +40,7 @@ class StoreHere:
     """A store of one shard. Ends that were passed on are removed from its log, which has no other reader: a session may
     go on for days."""
 
-    def __init__(self, store: MemoryStore, listener: DoneListener) -> None:
+    def __init__(self, store: MemoryStore, listener: ListenerHere) -> None:
         self.store = store
         self.listener = listener
         self.commits = CommitReader(store)

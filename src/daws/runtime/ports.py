@@ -22,23 +22,10 @@ class PlainTask(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
 
 
-class EndListener(Protocol):
-    """The receiver of ends of tasks. Its methods are called on the thread of the loop."""
+class Listener(Protocol):
+    """The receiver of all that a client is told of its tasks. Its methods are called on the thread of the loop."""
 
     def on_ended(self, outcomes: list[Outcome]) -> None: ...
-
-
-class DoneListener(EndListener, Protocol):
-    """A receiver in the process of the node and the store."""
-
-    def on_done(self, tasks: list[int], made: list[tuple[Input, ...] | bytes]) -> None:
-        """The same as `on_ended` for many tasks that went well, column by column: what each has made, or the value of
-        its only object if that is small."""
-        ...
-
-
-class Listener(EndListener, Protocol):
-    """The receiver of all that a client is told of its tasks."""
 
     def on_printed(self, stream: int, text: bytes, task: int) -> None:
         """Receive output of a task. `task` is -1 if the task is not known any more."""
@@ -51,8 +38,13 @@ class Listener(EndListener, Protocol):
     def on_broken(self, error: BaseException) -> None: ...
 
 
-class ListenerHere(Listener, DoneListener, Protocol):
+class ListenerHere(Listener, Protocol):
     """A listener in the process of the node and the store."""
+
+    def on_done(self, tasks: list[int], made: list[tuple[Input, ...] | bytes]) -> None:
+        """The same as `on_ended` for many tasks that went well, column by column: what each has made, or the value of
+        its only object if that is small."""
+        ...
 
 
 class StorePort(Protocol):
