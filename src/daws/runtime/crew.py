@@ -57,6 +57,11 @@ def config_of(
     )
 
 
+def session_config(lease_ns: int, shard_count: int, replicated: bool) -> NodeConfig:
+    """The settings of the machine of a session."""
+    return NodeConfig(shard_count=shard_count, lease_ns=lease_ns, tick_ns_max=TICK_NS, replicated=replicated)
+
+
 def info_of(node: NodeId, crew: Crew, addresses: tuple[str, ...] = ()) -> NodeInfo:
     devices = [ExecutorClass(count, parse_context(label)) for label, count in crew.devices]
     return NodeInfo(node, (ExecutorClass(crew.count), *devices), addresses=addresses)

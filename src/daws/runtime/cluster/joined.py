@@ -15,7 +15,6 @@ from typing import Any
 
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, CallsSafe, NewStrategy, StoreAnswered, StoreChanged
-from daws.core.node import NodeConfig
 from daws.core.session import SessionCore
 from daws.core.session_events import (
     CloseAsked,
@@ -42,7 +41,7 @@ from daws.runtime.cluster.noting import fact_here, news_here
 from daws.runtime.cluster.pace import TASKS_PER_TURN, Pace
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.rival import Rival
-from daws.runtime.crew import TICK_NS
+from daws.runtime.crew import session_config
 from daws.runtime.ports import Listener
 from daws.wire.cluster import AskCluster, AskEnds, ClusterIs, Ends, FromStore, NowMembers, Refused
 from daws.wire.ends import Outcome
@@ -285,13 +284,9 @@ class JoinedCluster(SessionDriver):
 
     def _attach(self) -> None:
         cluster = self._cluster
-        config = NodeConfig(
-            shard_count=cluster.shard_count,
-            lease_ns=min(cluster.lease_ns, LEASE_NS_MAX),
-            tick_ns_max=TICK_NS,
-            replicated=not self._reach.is_embedded,
-        )
-        watch_ns = 0 if self._reach.is_embedded else WATCH_NS  # the server of the embedded store tells of members
+        is_embedded = self._reach.is_embedded
+        config = session_config(min(cluster.lease_ns, LEASE_NS_MAX), cluster.shard_count, not is_embedded)
+        watch_ns = 0 if is_embedded else WATCH_NS  # the server of the embedded store tells of members
         self._begin(
             SessionCore(self._nonce, config, self.name, self.kept, watch_ns=watch_ns, proposal=cluster.proposal)
         )

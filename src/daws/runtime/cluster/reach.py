@@ -83,8 +83,7 @@ class Reach:
 
     @property
     def store_address(self) -> str:
-        host = self.config.hosts[0]
-        return f"[{host}]:{self.config.port}" if ":" in host else f"{host}:{self.config.port}"
+        return str(Tcp(self.config.hosts[0], self.config.port))
 
     @property
     def lease_ns(self) -> int:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
-from daws.core.config import NodeConfig
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, StoreAnswered
 from daws.model.cluster import Members
@@ -23,7 +22,7 @@ from daws.runtime.blame import outcome_of, outcomes_of
 from daws.runtime.cluster.clock import StandingClock
 from daws.runtime.cluster.front import StoreFront
 from daws.runtime.cluster.sweeping import Sweeper
-from daws.runtime.crew import TICK_NS
+from daws.runtime.crew import session_config
 from daws.store.log import StoreSettings
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record, has_ended
@@ -126,7 +125,7 @@ class StoreServer(StoreFront):
         lease_s = quiet_after_s or store.lease_ns / 1e9
         self._quiet_s = min(QUIET_S_MAX, lease_s / QUIET_SHARE)
         self._members_told = store.members_now().version
-        config = NodeConfig(lease_ns=store.lease_ns, tick_ns_max=TICK_NS)
+        config = session_config(store.lease_ns, store.shard_count, False)
         self._sweeper = Sweeper(config, self._sweep, self._tell_node)
         self._trimmed_to = 0
         self._timer: TimerHandle = loop.call_later(LOOK_S, self._look)

@@ -7,7 +7,6 @@ import asyncio
 import logging
 from typing import Any
 
-from daws.core.config import NodeConfig
 from daws.core.effects import CallStore
 from daws.core.events import CallFine, CallsSafe, StoreAnswered, StoreChanged
 from daws.model.cluster import Members
@@ -17,7 +16,7 @@ from daws.runtime.cluster.direct.ends import LogEnds
 from daws.runtime.cluster.front import Receiver
 from daws.runtime.cluster.reach import Reach
 from daws.runtime.cluster.sweeping import Sweeper, is_sweepers
-from daws.runtime.crew import TICK_NS
+from daws.runtime.crew import session_config
 from daws.runtime.ports import NodePeer
 from daws.store.valkey.store import ValkeyStore
 from daws.store.valkey.told import Seal, seal_of
@@ -40,9 +39,7 @@ class NodeDesk(Desk):
         self._clients: dict[int, bytes] = {}  # the nonces of clients, by session
         self._is_asking = False  # for functions
         self.ends = LogEnds(self, store.shard_count)
-        config = NodeConfig(
-            shard_count=store.shard_count, lease_ns=store.options.lease_ns, tick_ns_max=TICK_NS, replicated=True
-        )
+        config = session_config(store.options.lease_ns, store.shard_count, True)
         self._sweeper = Sweeper(config, self.calls.carry_out, peer.tell_node)
         self.begin(self._look_after())
         self.begin(self.ends.follow(lambda: set(peer.waits_for()), lambda outcomes: self.tell(Ends(outcomes))))
