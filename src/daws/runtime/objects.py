@@ -36,7 +36,6 @@ class ObjectGiver:
 
     def __init__(self, files: ObjectFiles) -> None:
         self.files = files
-        self.sent_bytes = 0
 
     def serve(self, sock: socket) -> None:
         """Answer requests until the other side has no more. Raise OSError or PeerError if the stream breaks off."""
@@ -65,7 +64,6 @@ class ObjectGiver:
             held = self.files.held(object_)
             if held is not None:
                 sock.sendall(_size_word(len(held), self.files.mode(object_)) + held)
-                self.sent_bytes += len(held)
                 return
             try:
                 fd = self.files.open(object_)
@@ -76,7 +74,6 @@ class ObjectGiver:
                 size = self.files.size_bytes(object_)
                 sock.sendall(_size_word(size, self.files.mode(object_, fd)))
                 send_file(sock, fd, size)
-                self.sent_bytes += size
             finally:
                 os.close(fd)
         finally:

@@ -82,7 +82,6 @@ def test_objects_arrive_whole_and_those_that_are_not_there_are_left_out(
     for number, value in made.items():
         assert Path(here.path(number)).read_bytes() == value
     assert source.fetch([3], here) == [], "the connection is good for more"
-    assert there.sent_bytes == sum(map(len, made.values()))
     there.files.drop(2)
     assert 2 not in there.files, "nothing stays pinned"
 
@@ -92,7 +91,7 @@ def test_objects_without_files_are_given_as_others_are(there: ObjectGiver, sourc
     there.files.hold(1, b"held" * 5_000)
     assert source.fetch([1], here) == [1] and here.content(1) == b"held" * 5_000
     assert source.fetch([2], here) == [], "when this is answered, the other side is done with what was before"
-    assert there.files.held(1) is not None and there.sent_bytes == 20_000
+    assert there.files.held(1) is not None
     there.files.drop(1)
     assert 1 not in there.files, "nothing stays pinned"
 
