@@ -329,10 +329,12 @@ class StoreServer(StoreFront):
 
     def _look_after(self) -> None:
         self.store.apply(0, [Watch(0)], self._clock.now_ns())  # leases may have run out
-        self._sweeper.look(self.store.members_now())
-        self.begin(self._look_at_sessions())
+        self.begin(self._sweep_sessions())
         self._tell_news()
         self._trim_log()
+
+    async def _sweep_sessions(self) -> None:
+        self._sweeper.look(self.store.members_now(), await self._look_at_sessions())
 
     def _trim_log(self) -> None:
         """Drop commits that all clients have read. A client that is not connected looks its tasks up when it is."""

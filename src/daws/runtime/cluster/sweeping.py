@@ -27,7 +27,7 @@ from daws.model.cluster import Members
 from daws.model.session import SWEEPER, SessionEntry
 from daws.model.task import NodeId
 from daws.wire.messages import CancelTaken, MessageType, SubmissionTaken
-from daws.wire.store import MEMBERSHIP_SHARD, TO_SWEEP, ListSessions, SessionList
+from daws.wire.store import TO_SWEEP, SessionList
 
 FIRST_TOKEN = 1 << 48
 TOKEN_BITS = 32
@@ -51,7 +51,6 @@ class Sweeper:
         send: Callable[[NodeId, MessageType], None],
     ) -> None:
         """`call` makes a call, whose answer comes by `hear`, and `send` tells a node."""
-        self.sessions: tuple[int, ...] | None = None  # those that there are, once it is known
         self._config = config
         self._call = call
         self._send = send
@@ -66,35 +65,27 @@ class Sweeper:
         self._machines.clear()
         self._todo.clear()
 
-    def look(self, members: Members) -> None:
-        """Ask which sessions there are, and let those that end take their next steps."""
+    def look(self, members: Members, listed: SessionList) -> None:
+        """Let sessions that end take their next steps, and begin with those of the list that have lost their client."""
         self._members = members
         for first in [*self._machines]:
             self._feed(first, MembersHeard(members))
             self._feed(first, TimerFired(TICK))
-        self._call(CallStore(FIRST_TOKEN, MEMBERSHIP_SHARD, [ListSessions()]))
+        swept = {machine.session for machine in self._machines.values()}
+        for entry in listed.sessions:
+            is_left = entry.number not in listed.attached and (entry.nonce or entry.ending)
+            if is_left and entry.number not in swept:
+                self._begin(entry)
         self._work()
 
     def hear(self, event: StoreAnswered | CallFine | CallsSafe | StoreChanged | SubmissionTaken | CancelTaken) -> None:
         """Take the answer to a call, or the acknowledgement of a node."""
         if isinstance(event, StoreAnswered | CallFine):
-            if event.token == FIRST_TOKEN:
-                if isinstance(event, StoreAnswered) and isinstance(event.answers[0], SessionList):
-                    self._on_sessions(event.answers[0])
-            else:
-                self._feed(event.token >> TOKEN_BITS << TOKEN_BITS, event)
+            self._feed(event.token >> TOKEN_BITS << TOKEN_BITS, event)
         else:
             for first in [*self._machines]:
                 self._feed(first, event)
         self._work()
-
-    def _on_sessions(self, answer: SessionList) -> None:
-        self.sessions = tuple([entry.number for entry in answer.sessions])
-        swept = {machine.session for machine in self._machines.values()}
-        for entry in answer.sessions:
-            is_left = entry.number not in answer.attached and (entry.nonce or entry.ending)
-            if is_left and entry.number not in swept:
-                self._begin(entry)
 
     def _begin(self, entry: SessionEntry) -> None:
         if not entry.ending:

@@ -122,7 +122,7 @@ MUTANTS = (
     ),
     Mutant(
         "a session is swept while its client has a lease", 11, SWEEPING,
-        "entry.number not in answer.attached and ", "",
+        "entry.number not in listed.attached and ", "",
     ),
     Mutant(
         "a session that was left in good order is swept", 11, SWEEPING,

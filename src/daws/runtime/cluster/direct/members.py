@@ -136,9 +136,9 @@ class NodeDesk(Desk):
             if self.user.node == NOBODY:
                 continue
             answer = await self._look_at_sessions()
+            if self._members.nodes[:1] == (self.user.node,):
+                self._sweeper.look(self._members, answer)
             before = self._clients
             self._clients = {one.number: one.nonce for one in answer.sessions if one.number in answer.attached}
             if any(self._clients.get(number) != nonce for number, nonce in before.items()):
                 await self.tell_owned(self.user)  # a client that is gone may not have told us of all that is ours
-            if self._members.nodes[:1] == (self.user.node,):
-                self._sweeper.look(self._members)
