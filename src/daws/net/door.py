@@ -28,7 +28,10 @@ from daws.net.listening import (
     refusal_of,
 )
 
-FAREWELL_S = 5.0
+TLS_LIMITS: dict[str, Any] = {
+    "ssl_handshake_timeout": 2 * HANDSHAKE_S,  # ours is earlier, and the same for all
+    "ssl_shutdown_timeout": 5.0,
+}
 T = TypeVar("T")
 
 
@@ -54,14 +57,7 @@ async def dial(
                 await loop.create_unix_connection(lambda: link, where.path)
             else:
                 assert keys is not None
-                await loop.create_connection(
-                    lambda: link,
-                    *where,
-                    ssl=keys.client,
-                    server_hostname="",
-                    ssl_handshake_timeout=2 * HANDSHAKE_S,  # ours is earlier, and the same for all
-                    ssl_shutdown_timeout=FAREWELL_S,
-                )
+                await loop.create_connection(lambda: link, *where, ssl=keys.client, server_hostname="", **TLS_LIMITS)
             await link.ready
     return link
 
@@ -128,16 +124,8 @@ class Door:
         try:
             async with asyncio.timeout(HANDSHAKE_S):
                 sock.setblocking(False)
-                if context is None:
-                    await self._loop.connect_accepted_socket(lambda: link, sock)
-                else:
-                    await self._loop.connect_accepted_socket(
-                        lambda: link,
-                        sock,
-                        ssl=context,
-                        ssl_handshake_timeout=2 * HANDSHAKE_S,
-                        ssl_shutdown_timeout=FAREWELL_S,
-                    )
+                limits = {} if context is None else TLS_LIMITS
+                await self._loop.connect_accepted_socket(lambda: link, sock, ssl=context, **limits)
                 await link.ready
         except (OSError, PeerError) as error:
             link.abort()
