@@ -45,7 +45,7 @@ class StoreConnection:
         peer: StorePeer,
         log: logging.Logger,
         connected: Callable[[StoreLink], None],
-        failed: Callable[[UnavailableError], None],
+        failed: Callable[[BaseException], None],
         is_away: Callable[[], None] = lambda: None,
     ) -> None:
         """Messages go to `peer`. `connected` is called with each new link, and `failed` if no retry can help. `is_away`
@@ -59,6 +59,18 @@ class StoreConnection:
         self._failed = failed
         self._is_away = is_away
         self._is_closing = False
+        self._connecting: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Begin to connect."""
+        self._connecting = asyncio.get_running_loop().create_task(self.stay())
+        self._connecting.add_done_callback(self._on_ended)
+
+    def _on_ended(self, connecting: "asyncio.Task[None]") -> None:
+        """Report an error that is a bug: no attempt to connect will follow."""
+        error = None if connecting.cancelled() else connecting.exception()
+        if error is not None:
+            self._failed(error)
 
     def send(self, word: Any) -> None:
         """Send a message, if there is a connection. Messages are lost with it."""
@@ -111,6 +123,9 @@ class StoreConnection:
 
     async def close(self) -> None:
         self._is_closing = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.wait([self._connecting])
         link, self.link = self.link, None
         if link is not None:
             await link.close()

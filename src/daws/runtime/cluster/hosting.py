@@ -94,8 +94,7 @@ class NodeHost:
 
     async def run(self) -> str:
         """Run the node. Return when it has left or was stopped."""
-        connecting = self._loop.create_task(self._store.stay())
-        connecting.add_done_callback(self._on_connecting_ended)
+        self._store.open()
         try:
             while True:
                 ended = await self._live()
@@ -104,7 +103,6 @@ class NodeHost:
                     return ended
                 log.warning("node %s was declared dead, and begins anew", self.node)
         finally:
-            connecting.cancel()
             await self._store.close()
             self._folders.close()
 
@@ -133,12 +131,6 @@ class NodeHost:
     def _fail(self, error: BaseException) -> None:
         if not self._over.done():
             self._over.set_exception(error)
-
-    def _on_connecting_ended(self, connecting: "asyncio.Task[None]") -> None:
-        """End the process if no attempt to connect will follow: it would stay without the store for ever."""
-        error = None if connecting.cancelled() else connecting.exception()
-        if error is not None:
-            self._fail(error)
 
     # -- one incarnation -----------------------------------------------------------------------------------------------
 

@@ -165,17 +165,9 @@ class JoinedCluster(SessionDriver):
         self._attached: asyncio.Future[None] = self.loop.create_future()
         self._closed: asyncio.Future[None] = self.loop.create_future()
         self._nodes = NodeLinks(self.loop, self._reach, self._on_node)
-        self._connecting = self.loop.create_task(self._connect())
-        self._connecting.add_done_callback(self._on_connecting_ended)
         await self._wait_for_all()
         self._close_idle()
         self._look_around()
-
-    async def _close(self) -> None:
-        self._is_closing = True
-        await self._farewell()
-        self._connecting.cancel()
-        await asyncio.gather(self._connecting, return_exceptions=True)
 
     def _close_idle(self) -> None:
         idle_s = self._reach.config.idle_s
@@ -196,6 +188,7 @@ class JoinedCluster(SessionDriver):
 
     async def _wait_for_all(self) -> None:
         """Return when tasks can be taken."""
+        self._store.open()
         try:
             async with asyncio.timeout(self._patience_s):
                 await self._attached
@@ -210,8 +203,9 @@ class JoinedCluster(SessionDriver):
         why = f" ({self._store.why.removeprefix(f'{where}: ')})" if self._store.why else ""
         return UnavailableError(f"{whose} does not answer at {where}{why}; {cure}", True)
 
-    async def _farewell(self) -> None:
-        """The session ends with us, or goes on. If the store does not hear it, a sweeper finds out."""
+    async def _close(self) -> None:
+        """End the session, or leave it for another client. If the store does not hear it, a sweeper finds out."""
+        self._is_closing = True
         if self._runs or self._decisions:
             await self._last_words()
         if self._is_attached and self._broken is None:
@@ -250,18 +244,6 @@ class JoinedCluster(SessionDriver):
             with suppress(TimeoutError, UnavailableError):
                 async with asyncio.timeout(LAST_WORDS_S):
                     await asyncio.wrap_future(asked)
-
-    async def _connect(self) -> None:
-        await self._wait_for_store()
-        await self._store.stay()
-
-    async def _wait_for_store(self) -> None:
-        """Return when there may be a store."""
-
-    def _on_connecting_ended(self, connecting: "asyncio.Task[None]") -> None:
-        error = None if connecting.cancelled() else connecting.exception()
-        if error is not None:
-            self._break(error)
 
     def _break(self, error: BaseException) -> None:
         if self._broken is not None or self._is_closing:

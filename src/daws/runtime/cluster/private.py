@@ -85,7 +85,7 @@ class PrivateCluster(JoinedCluster):
         self._folders = folders
         self._server = server
         self._children: Children | None = None
-        self._store_up = asyncio.Event()
+        self._is_store_up = False
         self._segments: dict[NodeId, Segments] = {}
         self._died: set[NodeId] = set()  # of these the store may not know it yet
         self._deaths: deque[float] = deque()
@@ -147,10 +147,8 @@ class PrivateCluster(JoinedCluster):
         self._children.start(self._start_store)
         await self._full
 
-    async def _wait_for_store(self) -> None:
-        await self._store_up.wait()
-
-    async def _farewell(self) -> None:
+    async def _close(self) -> None:
+        self._is_closing = True
         if self._runs or self._decisions:
             await self._last_words()
         if self._children is not None:
@@ -173,8 +171,9 @@ class PrivateCluster(JoinedCluster):
         """There are nodes, or there will be soon."""
 
     def _on_up(self, child: Child) -> None:
-        if child.is_store and not self._store_up.is_set():
-            self._store_up.set()
+        if child.is_store and not self._is_store_up:
+            self._is_store_up = True
+            self._store.open()
             for place in range(self._count_wanted):
                 self._start_node(place)
 
