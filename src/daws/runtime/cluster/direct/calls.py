@@ -26,16 +26,14 @@ class DirectCalls:
         store: ValkeyStore,
         tell: Callable[[CallEvent], None],
         failed: Callable[[BaseException], None],
-        changed: Callable[[int], None],
         answered: Callable[[CallStore, list[AnswerType]], None] = lambda call, answers: None,
     ) -> None:
-        """`tell` is given what becomes of calls, `failed` an error that no repetition helps against. `changed` is told
-        of each shard that has another server, and `answered` of calls with their answers."""
+        """`tell` is given what becomes of calls, `failed` an error that no repetition helps against. `answered` is
+        told of calls with their answers."""
         shards = range(store.shard_count)
         self._store = store
         self._tell = tell
         self._failed = failed
-        self._changed = changed
         self._note = answered
         self._identities = [store.identity(shard) for shard in shards]
         self._lives = [0 for _ in shards]  # answers to calls of the life before are not for this one
@@ -95,7 +93,6 @@ class DirectCalls:
                 self._identities[shard] = identity
                 self._forget(shard)
                 self._tell(StoreChanged(shard))
-                self._changed(shard)
 
     def _on_safe(self, shard: int) -> None:
         safe, unsafe = self._store.safe_position(shard), self._unsafe[shard]

@@ -54,7 +54,7 @@ class Desk(StoreFront):
         self.reach = reach
         self.store = store
         self.user = DeskUser(self.tell, is_client)
-        self.calls = DirectCalls(store, self.tell, self.fail, self.on_changed, self.on_answered)
+        self.calls = DirectCalls(store, self.tell, self.fail, self.on_answered)
         self._received = received
         self._loop = asyncio.get_running_loop()
         self._unsent: list[Any] = []
@@ -143,9 +143,6 @@ class Desk(StoreFront):
 
     async def new_number(self, what: str) -> int:
         return await new_number(self.store, what)
-
-    def on_changed(self, shard: int) -> None:
-        """Another server answers for a shard, or one that has lost something."""
 
     def on_answered(self, call: CallStore, answers: list[AnswerType]) -> None:
         """A call was answered."""

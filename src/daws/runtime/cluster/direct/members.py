@@ -73,6 +73,7 @@ class NodeDesk(Desk):
                 if not own:
                     continue
             elif isinstance(word, StoreChanged):
+                self.ends.begin_anew()
                 self._sweeper.hear(word)
             super().tell(word)
 
@@ -111,9 +112,6 @@ class NodeDesk(Desk):
             sealed.setdefault(seal, []).append(one)
         for seal, some in sealed.items():
             to.send(Ends(some) if seal is None else Sealed(some, seal))
-
-    def on_changed(self, shard: int) -> None:
-        self.ends.begin_anew()
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
