@@ -166,21 +166,16 @@ async def drain(tool: Tool, node: NodeId, within_s: float) -> None:
     info = tool.cluster.members.info(node)
     if info is None:
         raise UnavailableError(f"there is no node {node}; 'daws nodes' lists those that are there", retry=False)
-    heard: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def hear(said: object = None) -> None:
-        if not heard.done():
-            heard.set_result(None)
-
+    heard = asyncio.Event()
     try:
-        link = await tool.reach.dial(info.addresses[0], TO_CLIENT, hear, hear)
+        link = await tool.reach.dial(info.addresses[0], TO_CLIENT, lambda said: heard.set(), heard.set)
     except UnavailableError as error:
         raise UnavailableError(f"node {node} does not answer: {error}", retry=True) from error
     link.send(Depart(within_s))
     link.send(Count())  # it is answered, so both were heard
     try:
         async with asyncio.timeout(NODE_S):
-            await heard
+            await heard.wait()
     except TimeoutError:
         raise UnavailableError(f"node {node} does not answer; try again", retry=True) from None
     finally:

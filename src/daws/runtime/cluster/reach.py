@@ -34,7 +34,6 @@ SILENT_S = 15.0
 T = TypeVar("T")
 TURNS_TO_END = 4
 """Turns of the loop after which an aborted transport is gone."""
-KEYS_OF = {"node": "node", "store": "node", "client": "client"}
 
 
 async def close_links(*links: Link[Any]) -> None:
@@ -57,7 +56,7 @@ class Reach:
         self.folder = Path(folder)
         self.role = role
         self.config = ClusterConfig.load(folder)
-        self.keys = Keys(folder, KEYS_OF[role])
+        self.keys = Keys(folder, "client" if role == "client" else "node")
         check_time(folder)  # other processes would close the connection
         if not self.is_embedded:
             self.server_address()  # raises an error at once if it is wrong
