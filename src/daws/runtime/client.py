@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from errno import EMFILE, ENFILE
 from typing import Any
 
@@ -161,15 +162,16 @@ class SessionDriver:
             pass  # another thread has closed the loop, and has told all waiting threads
 
     def _answer(self, ask: Callable[..., object], *args: object) -> Any:
-        """Have the thread call `ask(*args, future)`, and wait for the answer as long as there is a thread."""
+        """Have the thread call `ask(*args, future)`, and wait for the answer as long as one may come."""
         answer: Future[Any] = Future()
         self._call(ask, *args, answer)
-        while True:
-            try:
+        while self._broken is None:
+            has_thread = self._thread is not None and self._thread.is_alive()
+            with suppress(TimeoutError):
                 return answer.result(ALIVE_S)
-            except TimeoutError:
-                if self._thread is None or not self._thread.is_alive():
-                    raise ClosedError("the cluster was closed before it could answer") from None
+            if not has_thread:
+                raise ClosedError("the cluster was closed before it could answer")
+        raise self._broken
 
     # -- the thread ----------------------------------------------------------------------------------------------------
 

@@ -256,10 +256,6 @@ class JoinedCluster(SessionDriver):
             self._attached.set_exception(error)
             return
         self._broken = error
-        self._nodes.fail(error)
-        while self._asked:
-            for asked in self._asked.popitem()[1]:
-                asked.set_exception(error)
         self.listener.on_broken(error)
 
     # -- the machine ---------------------------------------------------------------------------------------------------
@@ -353,26 +349,19 @@ class JoinedCluster(SessionDriver):
         """Ask all nodes which tasks run there, and cancel the others."""
 
         def go_on(asked: "Future[list[Counted]]") -> None:
-            if asked.exception() is None:
-                started = {task for one in asked.result() for task in one.started}
-                self._cancel(tuple([task for task in tasks if task not in started]))
+            started = {task for one in asked.result() for task in one.started}
+            self._cancel(tuple([task for task in tasks if task not in started]))
 
         asked: Future[list[Counted]] = Future()
         asked.add_done_callback(go_on)
         self._count(asked)
 
     def _ask(self, task: int, asked: "Future[Outcome]") -> None:
-        if self._broken is not None:
-            asked.set_exception(self._broken)
-            return
         self._asked.setdefault(task, []).append(asked)
         self._store.send(AskEnds([task]))
 
     def _count(self, asked: "Future[list[Counted]]") -> None:
-        if self._broken is not None:
-            asked.set_exception(self._broken)
-        else:
-            self._nodes.ask(asked)
+        self._nodes.ask(asked)
 
     def _use_strategy(self, text: str) -> None:
         self._store.send(NewStrategy(text))

@@ -70,10 +70,6 @@ class NodeLinks:
         """Ask all nodes what they have done, and which tasks their workers have."""
         self._questions.ask(self.members.nodes, asked)
 
-    def fail(self, error: BaseException) -> None:
-        """No question will be answered any more."""
-        self._questions.fail(error)
-
     def abort(self) -> None:
         self._is_closed = True
         self._links.abort()

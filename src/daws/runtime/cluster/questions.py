@@ -41,12 +41,6 @@ class Questions:
         for number in [*self._open]:
             self._leave_out(node, number)
 
-    def fail(self, error: BaseException) -> None:
-        while self._open:
-            asked, _, _ = self._open.popitem()[1]
-            if not asked.done():
-                asked.set_exception(error)
-
     def _leave_out(self, node: NodeId, number: int) -> None:
         self._open[number][1].discard(node)
         self._look(number)

@@ -349,19 +349,12 @@ def test_what_has_ended_before_is_told_when_futures_are_there(tmp_path: Path):
 
 
 def test_a_refusal_of_the_store_breaks_off(client: Client):
-    asked: Future[Outcome] = Future()
-    client.joined._ask(BASE, asked)
-    client.joined.on_store([Refused("no replica")])
-    assert isinstance(client.heard[0], UnavailableError) and "no replica" in str(client.heard[0])
-    for future in (asked, Future()):
-        if future is not asked:
-            client.joined._ask(BASE, future)
-        with pytest.raises(UnavailableError, match="no replica"):
-            future.result(0)
-    counted: Future[list[Counted]] = Future()
-    client.joined._count(counted)
     with pytest.raises(UnavailableError, match="no replica"):
-        counted.result(0)
+        client.joined._answer(lambda answer: client.joined.on_store([Refused("no replica")]))
+    assert isinstance(client.heard[0], UnavailableError) and "no replica" in str(client.heard[0])
+    for ask in (lambda: client.joined.outcome_of(BASE), client.joined.counters):
+        with pytest.raises(UnavailableError, match="no replica"):
+            ask()
 
 
 # -- tasks go in -------------------------------------------------------------------------------------------------------

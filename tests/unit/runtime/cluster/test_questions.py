@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-from daws.model.errors import UnavailableError
 from daws.runtime.cluster.questions import COUNT_S, Questions
 from daws.wire.notes import Counters
 from daws.wire.session import Count, Counted
@@ -84,16 +83,6 @@ def test_an_answer_that_comes_late_is_not_taken_for_one_to_the_next_question(ask
     assert not second.done()
     asking.answer(4, 2)
     assert [one.number for one in second.result(0)] == [2]
-
-
-def test_who_waits_hears_that_no_answer_will_come(asking: Asking):
-    asked, given_up = asking.ask(4), asking.ask(4)
-    given_up.cancel()
-    asking.questions.fail(UnavailableError("gone", retry=False))
-    with pytest.raises(UnavailableError, match="gone"):
-        asked.result(0)
-    asking.answer(4)
-    asking.timers[0]()
 
 
 def test_whoever_has_given_up_is_not_answered(asking: Asking):
