@@ -85,6 +85,9 @@ class Caller:
         self._left = 0
         self._done = asyncio.Event()
 
+    def greet(self, link: Link[bytes]) -> None:
+        link.begin(DECODER, self.received, lambda: None)
+
     def received(self, messages: list[bytes]) -> None:
         self._left -= len(messages)
         if self._left <= 0:
@@ -101,7 +104,7 @@ class Caller:
 async def measure_link(address: str, keys: Keys | None) -> tuple[float, float]:
     """Seconds of a round trip, and messages per second there and back."""
     caller = Caller()
-    link = await dial(address, keys, CLIENT, DECODER, caller.received, lambda: None)
+    link = await dial(address, keys, CLIENT, caller.greet)
     await caller.exchange(link, 100)
     began = time.perf_counter()
     for _ in range(TRIPS):

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from socket import socket
 from typing import Any, TypeVar
 
-from msgspec import msgpack
-
 from daws.model.errors import PeerError
 from daws.net.address import Unix, parse_address
 from daws.net.complaints import COMPLAINTS
@@ -39,18 +37,19 @@ async def dial(
     address: str,
     keys: Keys | None,
     hello: Hello,
-    decoder: "msgpack.Decoder[list[T]]",
-    received: Callable[[list[T]], None],
-    lost: Callable[[], None],
+    greeted: Callable[[Link[T]], None],
     *,
     node: int | None = None,
 ) -> Link[T]:
     """Connect to an address and return the link. If a `node` is given, the peer must be that node. Raise
-    UnavailableError as `reaching` does."""
+    UnavailableError as `reaching` does.
+
+    `greeted` is called with the link when the handshake is over. It must call the link's `begin`.
+    """
     where = parse_address(address)
     check_keys(where, keys)
     loop = asyncio.get_running_loop()
-    link: Link[T] = Link(loop, hello, address, lambda link: link.begin(decoder, received, lost), node)
+    link: Link[T] = Link(loop, hello, address, greeted, node)
     with reaching(address, link.abort):
         async with asyncio.timeout(HANDSHAKE_S):
             if isinstance(where, Unix):

@@ -51,8 +51,8 @@ class Links(Generic[T]):
         self._address_of = address_of
         self._undelivered = undelivered
         self._lost = lost
-        self._ways: dict[int, _Way[T]] = {}  # the link on which a peer is told things
-        self._all: set[_Way[T]] = set()  # these, and those on which peers are only listened to
+        self._links: dict[int, Link[T]] = {}  # by peer: the link on which it is told things
+        self._all: dict[Link[T], int] = {}  # these, and those on which peers are only listened to; sweeps without use
         self._away: dict[int, _Away] = {}  # peers that are being dialled, or were not reached
         self._sweep_s = idle_s / 2
         self._sweep = self._loop.call_later(self._sweep_s, self._on_sweep)
@@ -65,9 +65,10 @@ class Links(Generic[T]):
 
     def send(self, peer: int, message: Any) -> None:
         """Send a message to a peer. It leaves at the end of this turn of the loop, or when the peer is connected."""
-        way = self._ways.get(peer)
-        if way is not None:
-            way.send(message)
+        link = self._links.get(peer)
+        if link is not None:
+            self._all[link] = 0
+            link.send(message)
         elif not self._is_closed:
             away = self._away.get(peer)
             if away is None:
@@ -82,9 +83,8 @@ class Links(Generic[T]):
 
     def adopt(self, link: Link[T]) -> None:
         """Add a link that a peer has opened. Messages to this peer use it unless there is another link already."""
-        way = _Way(self, link.peer.node)
-        link.begin(self._decoder, way.on_received, way.on_lost)
-        self._add(way, link)
+        self._begin(link)
+        self._add(link)
 
     def forget(self, peer: int) -> None:
         """Drop a peer that is gone for good: nothing is reported about it any more, and none of its messages will be
@@ -92,10 +92,10 @@ class Links(Generic[T]):
         away = self._away.pop(peer, None)
         if away is not None and away.dialling is not None:
             away.dialling.cancel()
-        self._ways.pop(peer, None)
-        for way in [way for way in self._all if way.peer == peer]:
-            self._all.discard(way)
-            way.link.abort()
+        self._links.pop(peer, None)
+        for link in [link for link in self._all if link.peer.node == peer]:
+            del self._all[link]
+            link.abort()
 
     def close(self) -> None:
         """Write the messages that wait in open links, and close all links. Nothing is reported any more."""
@@ -104,60 +104,67 @@ class Links(Generic[T]):
         for away in self._away.values():
             if away.dialling is not None:
                 away.dialling.cancel()
-        for way in self._all:
-            way.link.flush()
-            way.link.close()
+        for link in [*self._all]:
+            link.flush()
+            link.close()
         self._away.clear()
-        self._ways.clear()
+        self._links.clear()
         self._all.clear()
 
     def abort(self) -> None:
         """Close all links at the end of an event loop, and drop the bytes that were not sent yet."""
-        links = [way.link for way in self._all]
+        links = [*self._all]
         self.close()
         for link in links:
             link.abort()
 
-    def on_lost(self, way: "_Way[T]") -> None:
-        self._all.discard(way)
-        was_in_use = self._ways.get(way.peer) is way
-        if was_in_use:
-            del self._ways[way.peer]
-        if was_in_use and not way.link.is_left:
-            self._lost(way.peer)
+    def _begin(self, link: Link[T]) -> None:
+        """Hear what a peer says, and that it is gone."""
+
+        def on_received(messages: list[T]) -> None:
+            self._all[link] = 0
+            self.received(link.peer.node, messages)
+
+        link.begin(self._decoder, on_received, lambda: self._on_lost(link))
+
+    def _add(self, link: Link[T]) -> None:
+        if link.is_open:
+            self._all[link] = 0
+            self._links.setdefault(link.peer.node, link)
+
+    def _on_lost(self, link: Link[T]) -> None:
+        peer = link.peer.node
+        self._all.pop(link, None)
+        if self._links.get(peer) is link:
+            del self._links[peer]
+            if not link.is_left:
+                self._lost(peer)
 
     # -- reaching a peer -----------------------------------------------------------------------------------------------
 
     async def _reach(self, peer: int, away: "_Away") -> None:
-        way = _Way(self, peer)
         try:
-            link = await self._dial(peer, away, way)
+            link = await self._dial(peer, away)
         except DawsError as error:
             messages, away.waiting, away.dialling = away.waiting, [], None
             self._undelivered(peer, messages, str(error))
             return
         self._away.pop(peer, None)
-        self._add(way, link)
+        self._add(link)
         for message in away.waiting:
-            way.send(message)
+            link.send(message)
 
-    async def _dial(self, peer: int, away: "_Away", way: "_Way[T]") -> Link[T]:
+    async def _dial(self, peer: int, away: "_Away") -> Link[T]:
         if self._loop.time() < away.rest_until_s:
             raise UnavailableError(f"{away.reason} (not tried again yet)", retry=True)
         address = self._address_of(peer)
         if address is None:
             raise UnavailableError(f"the address of node {peer} is not known", retry=True)
         try:
-            return await dial(address, self._keys, self._hello, self._decoder, way.on_received, way.on_lost, node=peer)
+            return await dial(address, self._keys, self._hello, self._begin, node=peer)
         except DawsError as error:
             away.fail(self._loop.time(), str(error))
             raise
-
-    def _add(self, way: "_Way[T]", link: Link[T]) -> None:
-        way.link = link
-        if link.is_open:
-            self._all.add(way)
-            self._ways.setdefault(way.peer, way)
 
     # -- idle links ----------------------------------------------------------------------------------------------------
 
@@ -169,41 +176,18 @@ class Links(Generic[T]):
         for peer, away in [*self._away.items()]:
             if away.dialling is None and away.rest_until_s < old_s:
                 del self._away[peer]
-        for way in list(self._all):
-            way.unused += 1
-            if way.unused > 2 and not way.link.is_left:
-                if self._ways.get(way.peer) is way:
-                    del self._ways[way.peer]
-                way.link.leave()
-                self._loop.call_later(FAREWELL_S, self._cut, way)
+        for link, unused in [*self._all.items()]:
+            self._all[link] = unused + 1
+            if unused >= 2 and not link.is_left:
+                if self._links.get(link.peer.node) is link:
+                    del self._links[link.peer.node]
+                link.leave()
+                self._loop.call_later(FAREWELL_S, self._cut, link)
 
-    def _cut(self, way: "_Way[T]") -> None:
+    def _cut(self, link: Link[T]) -> None:
         """Abort a link that was left. The peer had enough time to close it."""
-        if way in self._all:
-            self._all.discard(way)
-            way.link.abort()
-
-
-class _Way(Generic[T]):
-    """A link to a peer, and the number of sweeps for which it was not used."""
-
-    link: Link[T]
-
-    def __init__(self, links: Links[T], peer: int) -> None:
-        self.peer = peer
-        self.unused = 0
-        self._links = links
-
-    def send(self, message: Any) -> None:
-        self.unused = 0
-        self.link.send(message)
-
-    def on_received(self, messages: list[T]) -> None:
-        self.unused = 0
-        self._links.received(self.peer, messages)
-
-    def on_lost(self) -> None:
-        self._links.on_lost(self)
+        if self._all.pop(link, None) is not None:
+            link.abort()
 
 
 class _Away:

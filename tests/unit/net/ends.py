@@ -75,8 +75,7 @@ class World:
 
     async def dial(self, end: End, hello: Hello = CLIENT, keys: Keys | None = None, **more: Any) -> Link[bytes]:
         keys = self.client_keys if keys is None else keys
-        link = await dial(self.door.address, keys, hello, DECODER, end.on_received, end.on_lost, **more)
-        end.link = link
+        link = await dial(self.door.address, keys, hello, end.accept, **more)
         await self.inside.until(lambda: self.inside.link)
         return link
 

@@ -10,7 +10,7 @@ from daws.net import link as link_module
 from daws.net.door import dial
 from daws.net.keys import Keys
 from daws.net.stream import connect
-from tests.unit.net.ends import CLIENT, DECODER, End, World, run
+from tests.unit.net.ends import CLIENT, End, World, run
 
 
 @pytest.fixture(params=["tls", "unix"])
@@ -210,7 +210,7 @@ def test_who_hangs_up_before_it_has_said_anything_may_be_tried_again(cluster: Pa
         async with server:
             port = server.sockets[0].getsockname()[1]
             with pytest.raises(UnavailableError, match="it closed the connection") as gone:
-                await dial(f"127.0.0.1:{port}", Keys(cluster, "client"), CLIENT, DECODER, print, print)
+                await dial(f"127.0.0.1:{port}", Keys(cluster, "client"), CLIENT, print)
             assert gone.value.retry
             with pytest.raises(UnavailableError, match="it closed the connection") as gone:
                 await asyncio.to_thread(connect, f"127.0.0.1:{port}", Keys(cluster, "client"), CLIENT)

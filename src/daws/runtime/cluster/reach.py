@@ -96,7 +96,7 @@ class Reach:
         lost: Callable[[], None],
     ) -> Link[T]:
         """Connect to an address. Raise UnavailableError if no process answers, or a wrong one."""
-        return await dial(address, self.keys, self.hello(), decoder, received, lost)
+        return await dial(address, self.keys, self.hello(), lambda link: link.begin(decoder, received, lost))
 
     async def serve(self, bind: str, accepted: Callable[[Link[Any]], None], node: NodeId = 0) -> Door:
         return Door(self._listen(bind), self.hello(node), accepted)
