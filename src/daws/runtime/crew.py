@@ -37,7 +37,8 @@ def config_of(
     shard_count: int = 1,
     small_finishes: bool = False,
 ) -> NodeConfig:
-    """The settings of a live node."""
+    """The settings of a live node. With `small_finishes` the store is in this process, and takes rows that the garbage
+    collector does not look at."""
     return NodeConfig(
         shard_count=shard_count,
         lease_ns=lease_ns,

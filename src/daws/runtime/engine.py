@@ -45,13 +45,13 @@ from daws.core.events import (
     Started,
     TimerFired,
 )
-from daws.core.node import NodeCore
+from daws.core.node import NodeConfig, NodeCore
 from daws.data.files import ObjectFiles
 from daws.model.cluster import Members
 from daws.model.errors import DawsError, InternalError
 from daws.model.task import INLINE_BYTES, NO_TASK, NodeId, ObjectTransfer, TaskSpec
 from daws.runs.notes import RunNotes
-from daws.runtime.crew import LEASE_NS, config_of, info_of
+from daws.runtime.crew import config_of, info_of
 from daws.runtime.functions import FunctionTable
 from daws.runtime.inputs import RunInputs, inline_inputs
 from daws.runtime.journals import new_journal, write_journal
@@ -110,15 +110,11 @@ class Engine:
         listener: Listener,
         journal: str = "",
         server: ForkServer | None = None,
-        lease_ns: int = LEASE_NS,
         addresses: tuple[str, ...] = (),
-        replicated: bool = False,
-        shard_count: int = 1,
-        small_finishes: bool = False,
+        config: NodeConfig | None = None,
     ) -> None:
         """Prepare a node. `journal` is the folder for its journal, if it writes one. A fork `server` for the folder of
-        `files` may have been started already. With `small_finishes` the store is in this process, and takes rows that
-        the garbage collector does not look at."""
+        `files` may have been started already."""
         self.crew = crew
         self.files = files
         self.folder = files.segments.home
@@ -130,7 +126,7 @@ class Engine:
         self.notes = RunNotes(node, self.watch) if crew.tells_runs or crew.explains else None
         self.functions = FunctionTable(node, str(files.segments.scratch))
         info = info_of(node, crew, addresses)
-        config = config_of(files.limit_bytes, lease_ns, replicated, shard_count, small_finishes)
+        config = config or config_of(files.limit_bytes)
         watched = strategy if self.watch is None else self.watch.over(strategy)
         self.core = NodeCore(info, watched, config, seed=0)
         if self.watch is not None:

@@ -26,7 +26,7 @@ from daws.model.cluster import Members
 from daws.model.errors import InternalError
 from daws.model.task import NodeId, TaskSpec
 from daws.runtime.client import SessionDriver
-from daws.runtime.crew import info_of
+from daws.runtime.crew import config_of, info_of
 from daws.runtime.engine import Engine
 from daws.runtime.here import NODE, NobodyElse, StoreHere, new_store
 from daws.runtime.ports import ListenerHere, PlainTask
@@ -67,8 +67,9 @@ class ThreadCluster(SessionDriver):
         self.store = new_store()
         self.members: Members = self.store.join([info])
         store = StoreHere(self.store, listener)
+        config = config_of(files.limit_bytes, small_finishes=True)
         self.node = Engine(
-            NODE, crew, strategy, files, store, NobodyElse(NODE), listener, journal, server, small_finishes=True
+            NODE, crew, strategy, files, store, NobodyElse(NODE), listener, journal, server, config=config
         )
         store.nests = self.node.nesting.nests
         self._messages: list[EventType] = []  # to the node, which takes in together what one step has sent

@@ -30,6 +30,7 @@ from daws.runtime.cluster.clients import ClientLinks
 from daws.runtime.cluster.noting import SessionNotes
 from daws.runtime.cluster.peers import PeersAcross, StoreAcross
 from daws.runtime.cluster.reach import Reach
+from daws.runtime.crew import config_of
 from daws.runtime.engine import Engine
 from daws.runtime.objects import ObjectGiver
 from daws.runtime.ports import StoreLink
@@ -274,10 +275,10 @@ class Incarnation:
             self._peers,
             self,
             host._journal,
-            lease_ns=self._enrolled.lease_ns,
             addresses=(door.address, streams.address),
-            replicated=not reach.is_embedded,
-            shard_count=self._enrolled.shard_count,
+            config=config_of(
+                files.limit_bytes, self._enrolled.lease_ns, not reach.is_embedded, self._enrolled.shard_count
+            ),
         )
         self.engine.want = lambda function: host._store.send(AskFunction(function))
         self.engine.nesting.ask = lambda tasks: host._store.send(AskEnds(tasks, have_ended=True))

@@ -152,7 +152,7 @@ class JoinedCluster(SessionDriver):
         return sorted([one.counters for one in self._counted()], key=lambda one: one.node)
 
     def _counted(self) -> list[Counted]:
-        counted: list[Counted] = self._answer(self._count)
+        counted: list[Counted] = self._answer(self._nodes.ask)
         return counted
 
     def stop(self) -> None:
@@ -240,7 +240,7 @@ class JoinedCluster(SessionDriver):
         """Wait for the notes that nodes have sent: they come before the answer to this question."""
         if self._store.link is not None and self._broken is None:
             asked: Future[list[Counted]] = Future()
-            self._count(asked)
+            self._nodes.ask(asked)
             with suppress(TimeoutError, UnavailableError):
                 async with asyncio.timeout(LAST_WORDS_S):
                     await asyncio.wrap_future(asked)
@@ -354,14 +354,11 @@ class JoinedCluster(SessionDriver):
 
         asked: Future[list[Counted]] = Future()
         asked.add_done_callback(go_on)
-        self._count(asked)
+        self._nodes.ask(asked)
 
     def _ask(self, task: int, asked: "Future[Outcome]") -> None:
         self._asked.setdefault(task, []).append(asked)
         self._store.send(AskEnds([task]))
-
-    def _count(self, asked: "Future[list[Counted]]") -> None:
-        self._nodes.ask(asked)
 
     def _use_strategy(self, text: str) -> None:
         self._store.send(NewStrategy(text))

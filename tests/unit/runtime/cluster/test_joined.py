@@ -635,7 +635,7 @@ def test_a_cancel_of_waiting_tasks_spares_those_that_run(client: Client):
 def test_a_strategy_is_told_to_the_store_and_then_to_nodes_before_they_count(client: Client):
     client.joined._use_strategy("flds")
     asked: Future[list[Counted]] = Future()
-    client.joined._count(asked)
+    client.joined._nodes.ask(asked)
     assert client.asked(NewStrategy) == [NewStrategy("flds")]
     to_four = [message for node, message in client.links.sent if node == 4 and isinstance(message, NewStrategy | Count)]
     assert to_four == [NewStrategy("flds"), Count(1)]
