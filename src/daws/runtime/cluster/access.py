@@ -58,7 +58,6 @@ class StoreConnection:
         self._connected = connected
         self._failed = failed
         self._is_away = is_away
-        self._is_closing = False
         self._connecting: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -89,7 +88,7 @@ class StoreConnection:
         """Connect, and connect again when the connection is lost, for ever."""
         wait_s = DIAL_AGAIN_S
         has_said = was_connected = False
-        while not self._is_closing:
+        while True:
             lost = asyncio.Event()
             try:
                 link = await open_store(self._reach, self._peer, lost.set)
@@ -112,9 +111,8 @@ class StoreConnection:
             self._connected(link)
             await lost.wait()
             self.link = None
-            has_said = not self._is_closing
-            if has_said:
-                self._log.log(self._reach.loss_level, "the link to the store is lost; trying again until it answers")
+            has_said = True
+            self._log.log(self._reach.loss_level, "the link to the store is lost; trying again until it answers")
             if time.monotonic() - since_s > DIAL_AGAIN_S_MAX:
                 wait_s = DIAL_AGAIN_S
             else:  # it hangs up on us as often as we come
@@ -122,7 +120,6 @@ class StoreConnection:
                 wait_s = min(2 * wait_s, DIAL_AGAIN_S_MAX)
 
     async def close(self) -> None:
-        self._is_closing = True
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.wait([self._connecting])

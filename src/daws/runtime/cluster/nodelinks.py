@@ -30,7 +30,6 @@ class NodeLinks:
         self._received = received
         self._here: Here | None = None
         self._unreachable: set[NodeId] = set()
-        self._is_closed = False
         self._links: Links[ToClient] = Links(
             reach.keys,
             reach.hello(),
@@ -71,7 +70,6 @@ class NodeLinks:
         self._questions.ask(self.members.nodes, asked)
 
     def abort(self) -> None:
-        self._is_closed = True
         self._links.abort()
 
     def _address(self, node: NodeId) -> str | None:
@@ -84,21 +82,19 @@ class NodeLinks:
 
     def _stay_known(self) -> None:
         """Tell all nodes now and then, so that links are not closed because they are idle."""
-        if not self._is_closed:
-            self._tell(self.members.nodes)
-            self._loop.call_later(self._reach.config.idle_s / 2, self._stay_known)
+        self._tell(self.members.nodes)
+        self._loop.call_later(self._reach.config.idle_s / 2, self._stay_known)
 
     def _on_lost(self, node: NodeId) -> None:
-        if not self._is_closed:
-            self._loop.call_later(AGAIN_S, self._tell_again, node)
+        self._loop.call_later(AGAIN_S, self._tell_again, node)
 
     def _tell_again(self, node: NodeId) -> None:
-        if node in self.members and not self._is_closed:
+        if node in self.members:
             self._tell((node,))
 
     def _on_undelivered(self, node: NodeId, messages: list[Any], why: str) -> None:
         """Name a node that the store sees and this client cannot reach. The machine sends again all that matters."""
-        if node in self.members and node not in self._unreachable and not self._is_closed:
+        if node in self.members and node not in self._unreachable:
             self._unreachable.add(node)
             log.log(self._reach.loss_level, "node %s cannot be reached: %s; trying again", node, why)
 

@@ -230,7 +230,7 @@ MUTANTS = (
     ),
     Mutant(
         "a node whose link was lost does not hear whose client this is", 10, NODELINKS,
-        "            self._loop.call_later(AGAIN_S, self._tell_again, node)\n", "            pass\n",
+        "        self._loop.call_later(AGAIN_S, self._tell_again, node)\n", "        pass\n",
     ),
     Mutant(
         "a call is safe as soon as it is answered", 11, CALLS,
