@@ -204,18 +204,19 @@ class JoinedCluster(SessionDriver):
         return UnavailableError(f"{whose} does not answer at {where}{why}; {cure}", True)
 
     async def _close(self) -> None:
-        """End the session, or leave it for another client. If the store does not hear it, a sweeper finds out."""
         self._is_closing = True
         if self._runs or self._decisions:
             await self._last_words()
-        if self._is_attached and self._broken is None:
-            await self._leave_session()
+        await self._end()
         self._nodes.abort()
         await self._store.close()
 
-    @property
-    def _is_attached(self) -> bool:
-        return self._attached.done() and not self._attached.cancelled() and self._attached.exception() is None
+    async def _end(self) -> None:
+        """End the session, or leave it for another client. If the store does not hear it, a sweeper finds out."""
+        attached = self._attached
+        is_attached = attached.done() and not attached.cancelled() and attached.exception() is None
+        if is_attached and self._broken is None:
+            await self._leave_session()
 
     async def _leave_session(self) -> None:
         """Wait until the store has all tasks, as long as it takes more of them. All others would be lost."""

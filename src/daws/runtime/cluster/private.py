@@ -147,15 +147,14 @@ class PrivateCluster(JoinedCluster):
         self._children.start(self._start_store)
         await self._full
 
-    async def _close(self) -> None:
-        self._is_closing = True
-        if self._runs or self._decisions:
-            await self._last_words()
+    async def _end(self) -> None:
+        """End the nodes. The session ends with its cluster."""
         if self._children is not None:
             await self._children.close()
             await self._hear_out()
-        self._nodes.abort()
-        await self._store.close()
+
+    async def _close(self) -> None:
+        await super()._close()
         if self._children is not None:
             await self._children.let_go()
         elif self._server is not None:
