@@ -187,7 +187,8 @@ class SessionDriver:
                 self._ready.set()
                 loop.run_forever()
             except BaseException as error:
-                self._broken = self._broken or error
+                if not self._ready.is_set():
+                    self._broken = self._broken or error
                 raise
             finally:
                 loop.run_until_complete(self._close())

@@ -3,12 +3,13 @@
 import _thread
 import errno
 import os
+import sys
 import threading
 import time
 
 import pytest
 
-from daws.model.errors import UnavailableError
+from daws.model.errors import ClosedError, UnavailableError
 from daws.runtime.client import SessionDriver
 
 
@@ -39,14 +40,30 @@ def test_any_other_error_is_raised_where_the_thread_was_started():
     assert failing.is_closed and failing.loop.is_closed()
 
 
-class Slow(SessionDriver):
+class Idle(SessionDriver):
+    """Has nothing to open or to close."""
+
+    async def _open(self) -> None:
+        pass
+
+    async def _close(self) -> None:
+        pass
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_nobody_is_ended_with_a_thread_that_a_callback_has_ended():
+    idle = Idle("idle")
+    idle.start()
+    with pytest.raises(ClosedError):
+        idle._answer(lambda answer: sys.exit(3))
+    assert idle.loop.is_closed()
+
+
+class Slow(Idle):
     """Whoever waits for it is interrupted before it is ready."""
 
     async def _open(self) -> None:
         interrupt(self._ready)
-
-    async def _close(self) -> None:
-        pass
 
 
 def interrupt(ready: threading.Event) -> None:
