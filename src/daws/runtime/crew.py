@@ -26,6 +26,8 @@ first object comes before the next producers."""
 AUDIT_NS = 60_000_000_000
 """An object that has waited for its readers for this long is looked up in the store: the node that should have released
 it may be dead."""
+COPIES_MAX = 100
+"""How many copies of a task may race. The strategy says how many do, and can be changed."""
 COPIES_SHARE = 4
 """Copies that no task reads just now may take one part in so many of a node's memory."""
 

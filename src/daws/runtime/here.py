@@ -7,7 +7,7 @@ from daws.core.effects import CallStore
 from daws.core.events import CallFine, EventType, ObjectsFetched, StoreAnswered
 from daws.model.task import Input, NodeId, ObjectTransfer
 from daws.runtime.blame import outcomes_of
-from daws.runtime.crew import LEASE_NS
+from daws.runtime.crew import COPIES_MAX, LEASE_NS
 from daws.runtime.ports import ListenerHere
 from daws.store.memory import MemoryStore
 from daws.store.memory.commits import CommitReader
@@ -17,7 +17,6 @@ from daws.wire.store import small_output
 
 NODE = 0
 """The only node of a cluster whose node is in the client's process."""
-COPIES_MAX = 100
 RETIRED_MAX = 1 << 14
 """How many tasks that are not needed any more the store of a live session remembers. On one machine messages are not
 lost and come soon, so there are no messages about older tasks."""
@@ -27,7 +26,7 @@ TOGETHER_MIN = 8
 
 
 def new_store() -> MemoryStore:
-    """The store of a live session. The strategy decides how many copies of a task may race, and can be changed."""
+    """The store of a live session."""
     return MemoryStore(lease_ns=LEASE_NS, replicas_max=COPIES_MAX, direct=True, retired_max=RETIRED_MAX)
 
 

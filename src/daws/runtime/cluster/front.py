@@ -54,6 +54,8 @@ from daws.wire.worker import Learn
 from daws.workers.roots import once_each
 
 ALL = 1 << 40
+STRATEGY = "daws"
+"""The strategy of a cluster for which none was chosen."""
 LOST = "the store does not know task {} any more: it was restarted without what it knew, or its session has ended"
 log = logging.getLogger("daws.store")
 

@@ -22,7 +22,7 @@ from daws.runtime.blame import outcome_of, outcomes_of
 from daws.runtime.cluster.clock import StandingClock
 from daws.runtime.cluster.front import StoreFront
 from daws.runtime.cluster.sweeping import Sweeper
-from daws.runtime.crew import session_config
+from daws.runtime.crew import COPIES_MAX, session_config
 from daws.store.log import StoreSettings
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record, has_ended
@@ -46,7 +46,6 @@ from daws.wire.store import (
     is_quiet,
 )
 
-COPIES_MAX = 100
 RETIRED_MAX = 1 << 20
 LOOK_S = 0.5
 """The time between two looks for leases that ran out, and for sessions whose client is gone."""
@@ -63,7 +62,7 @@ log = logging.getLogger("daws.store")
 
 
 def settings_of(lease_ns: int, first_session: int = 1) -> StoreSettings:
-    """The settings of a live store. The strategy says how many copies of a task may race, and it can be changed."""
+    """The settings of a live store."""
     return StoreSettings(
         lease_ns=lease_ns, replicas_max=COPIES_MAX, direct=True, retired_max=RETIRED_MAX, first_session=first_session
     )

@@ -17,6 +17,7 @@ from socket import AF_INET, AF_INET6, SOCK_STREAM, socket
 import uvloop
 
 from daws.model.errors import StoreFullError, UsageError
+from daws.runtime.cluster.front import STRATEGY
 from daws.runtime.cluster.reach import PrivateReach, Reach, close_links
 from daws.runtime.cluster.serving import StoreServer, settings_of
 from daws.runtime.crew import LEASE_NS
@@ -26,7 +27,6 @@ from daws.workers.system import wait_for_turns
 
 STATE = "state"
 IDLE_LOOK_S = 1.0
-STRATEGY = "daws"
 START_AGAIN_S = 3.0
 LINE_BYTES_MAX = 1000
 PRIVATE_LOG_BYTES_MIN = 1 << 29

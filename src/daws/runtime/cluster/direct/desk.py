@@ -9,8 +9,9 @@ from daws.core.effects import CallStore
 from daws.model.errors import DawsError
 from daws.model.task import NOBODY, NodeId
 from daws.runtime.cluster.direct.calls import DirectCalls
-from daws.runtime.cluster.front import StoreFront
+from daws.runtime.cluster.front import STRATEGY, StoreFront
 from daws.runtime.cluster.reach import Reach, close_links
+from daws.runtime.crew import COPIES_MAX
 from daws.store.memory.record import Record
 from daws.store.valkey.attempt import StoreOptions
 from daws.store.valkey.caller import StoreChangedError
@@ -22,13 +23,10 @@ from daws.wire.messages import Submission
 from daws.wire.session import Fresh, Sealed
 from daws.wire.store import AnswerType, Release, Row
 
-COPIES_MAX = 100
 IDLE_S = 1.0
 OPEN_S = 2.0
 """How long each attempt to reach the server lasts."""
 AGAIN_S = 0.05
-STRATEGY = "daws"
-"""The strategy of a cluster for which none was chosen."""
 Received = Callable[[list[Any]], None]
 
 
