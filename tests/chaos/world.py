@@ -79,7 +79,7 @@ class World(AbstractContextManager["World"]):
         assert not done.returncode, f"daws {' '.join(words)}: {done.stderr}"
 
     def environment(self, **more: str) -> dict[str, str]:
-        return {**os.environ, MARKER: self.mark, "PYTHONPATH": str(ROOT), **more}
+        return {**os.environ, MARKER: self.mark, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", **more}
 
     def start(self, name: str, words: list[str], before: tuple[str, ...] = (), **more: str) -> subprocess.Popen[bytes]:
         """In a session of its own; what it says goes into a file of that name."""
