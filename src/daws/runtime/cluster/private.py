@@ -200,9 +200,9 @@ class PrivateCluster(JoinedCluster):
             self._died.add(child.node)
             self._segments.pop(child.node, None)
             self._store.send(NodeDied(child.node))
-            for folder in self._folders.node_folders(child.node):
-                if folder is not None:
-                    remove_tree(str(folder))
+            for base in (self._folders.memory, self._folders.scratch):
+                if base is not None:
+                    remove_tree(base / f"node-{child.node}")
         self._start_node(child.start.crew.place)
 
     def _die_too_often(self) -> bool:
