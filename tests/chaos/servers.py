@@ -120,4 +120,4 @@ class Pair:
             for key in logs
             for one in self.ask(self.primary, "LRANGE", key, "0", "-1")
         ]
-        return Counter(row if isinstance(row, int) else row[0] for row in rows)
+        return Counter(row if isinstance(row, int) else row.task for row in rows)
