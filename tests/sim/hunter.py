@@ -54,6 +54,7 @@ def hunt(module: str, source: str, seeds: Sequence[int], wanted: int, more: int)
             del sys.modules[name]
     sys.meta_path.insert(0, loader)
     faults = importlib.import_module("tests.sim.faults")
+    importlib.import_module("daws.core.session_graph")  # which a session imports with its first graph
     if getattr(sys.modules.get(loader.name), "__loader__", None) is not loader:
         raise ImportError(f"no simulation loads {loader.name}")
     signal.signal(signal.SIGALRM, _too_long)

@@ -550,13 +550,13 @@ MUTANTS = (
     ),
     Mutant(
         "the client hands out once and does not ask", 10, "core/session_tell.py",
-        "            elif now_ns - last_ns >= after_ns:\n",
-        "            elif last_ns == NOT_SENT:\n",
+        "            elif now_ns - sent.last_ns >= after_ns:\n",
+        "            elif sent.last_ns == NOT_SENT:\n",
         where=("bot",),
     ),
     Mutant(
         "a node gets one batch of a graph", 10, "core/session_tell.py",
-        "        if node in self._later and message is not None:\n            self._next.append(node)\n",
+        "        if sent.node in self._later:\n            self._next.append(sent.node)\n",
         "",
         where=("bot",),
     ),

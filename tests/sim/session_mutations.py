@@ -55,7 +55,7 @@ SESSION_MUTANTS = (
     ),
     Mutant(
         "a remake that was given up loses what it reads", 5, "store/memory/stopping.py",
-        "            record.inputs = (*record.inputs, *[one for one in rare.lost if one[0] not in known])\n",
+        "            record.inputs = (*record.inputs, *[one for one in rare.lost if one.object not in known])\n",
         "",
         where=("live session, store forgets",),
     ),
@@ -138,8 +138,8 @@ SESSION_MUTANTS = (
     ),
     Mutant(
         "a hand-out is sent once", 10, "core/session_tell.py",
-        "                out.append(Send(node, sent.message))\n        return lost\n",
-        "                pass\n        return lost\n",
+        "                out.append(Send(node, sent.message))\n        return silent\n",
+        "                pass\n        return silent\n",
     ),
     Mutant(
         "a doubled answer counts twice", 10, "core/session_calls.py",

@@ -21,7 +21,7 @@ sweeper.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daws.core import session_direct as direct
 from daws.core.config import NodeConfig
@@ -49,7 +49,6 @@ from daws.core.session_events import (
     TasksSubmitted,
 )
 from daws.core.session_find import Finding
-from daws.core.session_graph import SessionGraph
 from daws.core.session_tell import Cancels, HandOuts, LettingGo
 from daws.core.session_write import NOBODY, Writing, is_plain
 from daws.model.cluster import Members
@@ -89,6 +88,9 @@ from daws.wire.store import (
     Watch,
     shard_of,
 )
+
+if TYPE_CHECKING:
+    from daws.core.session_graph import SessionGraph
 
 # Where a session's client is in its life.
 ATTACHING = 0
@@ -427,6 +429,8 @@ class SessionCore:
             self.writing.submit(self, row)
 
     def _on_graph_submitted(self, now_ns: int, event: GraphSubmitted) -> None:
+        from daws.core.session_graph import SessionGraph  # only now: it imports numpy, which most clients do not need
+
         self.graph = SessionGraph(self._config, now_ns, event)
 
     def _on_cancelled(self, now_ns: int, event: TasksCancelled) -> None:

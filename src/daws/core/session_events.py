@@ -5,14 +5,17 @@ messages `SubmissionTaken` and `CancelTaken`, and the effects `CallStore`, `Send
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from daws.core.effects import Effect, EffectType
 from daws.core.events import Event, EventType
 from daws.model.cluster import Members
-from daws.model.graph import Graph
 from daws.strategy.decisions import Site, Strategy
 from daws.wire.ends import Outcome
 from daws.wire.store import LogRow, Submit
+
+if TYPE_CHECKING:
+    from daws.model.graph import Graph  # which imports numpy
 
 # -- events ------------------------------------------------------------------------------------------------------------
 
@@ -38,7 +41,7 @@ class GraphSubmitted(Event, frozen=True):
     nodes of `site`, of which some may be yet to come. The client has no futures of its tasks. A session takes one
     graph; one whose store and node are in the client's process takes none."""
 
-    graph: Graph
+    graph: "Graph"
     strategy: Strategy
     site: Site
     first: int

@@ -88,6 +88,7 @@ def _meant(store: MemoryStore, row: wire.AttachSession) -> SessionEntry | None:
 
 @serves(wire.AttachSession)
 def attach(store: MemoryStore, shard: Shard, row: wire.AttachSession, now_ns: int) -> AnswerType:
+    store.touched -= 1  # repeated as a lease is
     entry = attachment(store, row, now_ns)
     if isinstance(entry, int):
         return entry

@@ -228,7 +228,7 @@ class Attempt(MemoryStore):
             return cells.encode(tuple(self.session_leases.items()))
         if name == SESSIONS:
             sheet = cells.SessionsSheet(self.session_count, tuple(self.sessions.values()))
-            return cells.encode(sheet) if self.session_count else b"\x90"
+            return cells.encode(sheet) if self.session_count or self.sessions else b"\x90"
         if name == ENROLLED:
             return cells.encode(cells.EnrolledSheet(self.node_count, tuple(self.enrolled.items())))
         gone = (tuple(self.orphans), tuple(sorted(self.buried)), tuple(sorted(self.departed)))
