@@ -23,6 +23,7 @@ from bench.peers.runner import ROOT, Run, run_one
 from bench.peers.workloads import FULL, QUICK, WORKLOADS, Effort
 
 REPEAT = 5
+SYSTEMS = ("daws", "daws-nodes", "daws-threads")
 LEFT_OUT = frozenset({"million"})
 """A ratio by itself, which takes long."""
 
@@ -43,7 +44,9 @@ def source_of(before: str) -> Iterator[Path]:
         yield Path(folder, "src")
 
 
-def measure(before: Path, workloads: Sequence[str], repeat: int, effort: Effort) -> dict[str, list[tuple[Run, Run]]]:
+def measure(
+    before: Path, workloads: Sequence[str], repeat: int, effort: Effort, system: str = SYSTEMS[0]
+) -> dict[str, list[tuple[Run, Run]]]:
     """By workload, a pair for each repetition: before, now. Who comes first changes."""
     sources = (before, ROOT / "src")
     found: dict[str, list[tuple[Run, Run]]] = {name: [] for name in workloads}
@@ -51,7 +54,7 @@ def measure(before: Path, workloads: Sequence[str], repeat: int, effort: Effort)
         for workload in workloads:
             pair: dict[Path, Run] = {}
             for source in sources if repetition % 2 else reversed(sources):
-                pair[source] = run_one("daws", workload, repetition, effort, LIMIT_S, source)
+                pair[source] = run_one(system, workload, repetition, effort, LIMIT_S, source)
                 show(pair[source])
             found[workload].append((pair[before], pair[sources[1]]))
     return found
@@ -80,6 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.versions", description=__doc__)
     parser.add_argument("before", metavar="BEFORE", help="a git revision, or the folder of a checkout")
     parser.add_argument("--only", metavar="NAMES", default="", help=f"some of the workloads: {','.join(WORKLOADS)}")
+    parser.add_argument("--system", choices=SYSTEMS, default=SYSTEMS[0], help=f"the cluster ({SYSTEMS[0]})")
     parser.add_argument("--repeat", metavar="N", type=int, default=REPEAT, help=f"repetitions ({REPEAT})")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see whether everything works")
     options = parser.parse_args()
@@ -88,7 +92,7 @@ def main() -> None:
     if not options.only:
         workloads = [name for name in workloads if name not in LEFT_OUT]
     with source_of(options.before) as before:
-        found = measure(before, workloads, options.repeat, QUICK if options.quick else FULL)
+        found = measure(before, workloads, options.repeat, QUICK if options.quick else FULL, options.system)
     print(f"{'workload':12} {'before':>14} {'now':>14}   now / before")
     for workload, pairs in found.items():
         print(row(workload, pairs))

@@ -7,6 +7,7 @@ from bench.peers.systems.base import System
 HOMES = {
     "daws": "daws:Daws",
     "daws-threads": "daws:DawsThreads",
+    "daws-nodes": "daws:DawsNodes",
     "floor": "floor:Floor",
     "processes": "processes:Processes",
     "joblib": "joblib:Joblib",

@@ -48,3 +48,15 @@ class DawsThreads(Daws):
     does = TINY
     one_process = True
     kind = "threads"
+
+
+class DawsNodes(Daws):
+    """A private cluster: its nodes and its store are processes, and all they say is a message."""
+
+    name = "daws-nodes"
+    settings = "Cluster(workers=1, nodes=workers)"
+    does = EVERYTHING
+    pending_count = 20_000
+
+    def __init__(self, workers: int) -> None:
+        self.cluster = daws.Cluster(1, nodes=workers)

@@ -8,7 +8,6 @@ from _thread import LockType, allocate_lock
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from functools import partial
-from math import inf
 from sys import _getframe
 from threading import get_ident, local, main_thread
 from time import monotonic
@@ -269,7 +268,11 @@ def check_callback(function: object) -> None:
 def acquire(lock: LockType, timeout: float | None) -> bool:
     """Wait for a lock, and look up now and then: a Ctrl-C that comes just before the interpreter begins to wait does
     not wake it."""
-    until = inf if timeout is None else monotonic() + timeout
+    if timeout is None:
+        while not lock.acquire(timeout=LOOK_UP_S):
+            pass
+        return True
+    until = monotonic() + timeout
     while not lock.acquire(timeout=max(0.0, min(LOOK_UP_S, until - monotonic()))):
         if monotonic() >= until:
             return False

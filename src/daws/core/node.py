@@ -57,7 +57,7 @@ appends the effects to `out`. The handlers are plain functions in the modules be
     leaving     a node that leaves in good order
     switching   change of the strategy while the node runs
 
-The machine of the client's side is `session` with its parts `session_*`; `client` submits one whole graph.
+The machine of the client's side is `session` with its parts `session_*`.
 """
 
 from collections.abc import Callable, Sequence

@@ -65,6 +65,9 @@ def run_plain(core: NodeCore) -> bool:
             return False
         core.open_lane()
     free = core.executors.plain_free
+    if free and shared.count == 1:
+        start(core, shared.pop_oldest(), free.pop())
+        return False
     if free:
         for ready in shared.cut_oldest(min(len(free), shared.count)):
             start(core, ready, free.pop())

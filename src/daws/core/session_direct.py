@@ -10,23 +10,22 @@ from typing import TYPE_CHECKING
 from daws.core.effects import Send
 from daws.core.session_events import PlainTasksSubmitted, TasksCancelled, TasksLetGo, TasksSubmitted
 from daws.model.task import CLIENT
-from daws.wire.messages import CancelOrder, LetGo, MessageType, NewTasks, PlainTasks
+from daws.wire.messages import NO_BATCH, CancelOrder, LetGo, MessageType, NewTasks, PlainTasks
 
 if TYPE_CHECKING:
     from daws.core.session import SessionCore
 
 
 def _send(core: "SessionCore", message: MessageType) -> None:
-    (node,) = core.members.nodes
-    core.out.append(Send(node, message))
+    core.out.append(Send(core.members.nodes[0], message))
 
 
 def on_submitted(core: "SessionCore", now_ns: int, event: TasksSubmitted) -> None:
-    _send(core, NewTasks(CLIENT, core.hand_outs.next_number(), tuple(event.rows)))
+    _send(core, NewTasks(CLIENT, NO_BATCH, tuple(event.rows)))
 
 
 def on_plain_submitted(core: "SessionCore", now_ns: int, event: PlainTasksSubmitted) -> None:
-    _send(core, PlainTasks(CLIENT, core.hand_outs.next_number(), event.tasks, event.kinds, event.payloads))
+    _send(core, PlainTasks(CLIENT, NO_BATCH, event.tasks, event.kinds, event.payloads))
 
 
 def on_cancelled(core: "SessionCore", now_ns: int, event: TasksCancelled) -> None:

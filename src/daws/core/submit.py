@@ -18,7 +18,7 @@ from daws.core.places import ends
 from daws.core.store_calls import answers, ask, ask_all, ask_later
 from daws.core.transfer import had_before
 from daws.model.task import CLIENT, FIRST_SPAWNED_ID, Ready
-from daws.wire.messages import LetGo, NewTasks, PlainTasks, SubmissionTaken
+from daws.wire.messages import NO_BATCH, LetGo, NewTasks, PlainTasks, SubmissionTaken
 from daws.wire.store import ALL_READ, CLIENT_HOLDER, HELD, UNKNOWN, AnswerType, Release, Submit, Unheld
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
         # The store does not name this node among the members yet, so readers would take the objects for lost. The
         # client sends them again.
         return
-    core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
-    if had_before(core, message.batch):
+    if message.batch != NO_BATCH and not _is_new(core, message):
         return
     # A client writes objects in several places itself, when all of these have heard of them.
     ask_all(core, [row for row in message.tasks if not (row.outputs and len(row.outputs[0].places) > 1)])
@@ -52,13 +51,18 @@ def on_new_tasks(core: NodeCore, message: NewTasks) -> None:
 def on_plain_tasks(core: NodeCore, message: PlainTasks) -> None:
     if core.leaving is not None and core.leaving.said:
         return
-    core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
-    if had_before(core, message.batch):
+    if message.batch != NO_BATCH and not _is_new(core, message):
         return
     rows = message.rows(core.node)
     ask_all(core, rows)
     tasks = [*map(Ready, [row.spec for row in rows], repeat(0), repeat(0))]
     accept_plain(core, tasks, message.kinds[0] if len(message.kinds) == 1 else None)
+
+
+def _is_new(core: NodeCore, message: NewTasks | PlainTasks) -> bool:
+    """Acknowledge a message that may come twice. Is it the first one with its number?"""
+    core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
+    return not had_before(core, message.batch)
 
 
 @answers(Submit)

@@ -235,11 +235,11 @@ class SessionDriver:
         out: list[SessionEffect] = []
         self._machine.step(now_ns, events, out)
         for effect in out:
-            if isinstance(effect, Send):
+            if type(effect) is Send:
                 self._send(effect.to, effect.message)
-            elif isinstance(effect, CallStore):
+            elif type(effect) is CallStore:
                 self._call_store(effect)
-            elif isinstance(effect, TasksEnded):
+            elif type(effect) is TasksEnded:
                 self._on_ended(effect.ends)
             else:
                 self._perform(effect, now_ns)

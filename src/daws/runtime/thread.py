@@ -125,7 +125,7 @@ class ThreadCluster(SessionDriver):
 
     def _turn(self) -> None:
         self.awake = False
-        # Who is let go of was named by tasks that were submitted before: those first.
+        # Tasks that are let go of were named by tasks that were submitted before: those first.
         gone = len(self.let_go)
         new_tasks = self.new_tasks
         count = min(len(new_tasks), TASKS_PER_TURN)

@@ -148,8 +148,12 @@ class Submission(Message, frozen=True):
     tasks: tuple[Ready, ...]
 
 
+NO_BATCH = -1
+"""The batch of a message that comes once: its sender is in the same process, and waits for no receipt."""
+
+
 class NewTasks(Message, frozen=True):
-    """A client's graph has grown: put these tasks into the store. Answered by SubmissionTaken."""
+    """A client's graph has grown: put these tasks into the store. Answered by SubmissionTaken if it has a batch."""
 
     batch: int
     tasks: tuple[Submit, ...]

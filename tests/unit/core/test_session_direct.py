@@ -18,7 +18,7 @@ from daws.core.session_events import (
 from daws.model.cluster import ExecutorClass, NodeInfo
 from daws.model.task import CLIENT, TaskSpec
 from daws.store.memory import MemoryStore
-from daws.wire.messages import CancelOrder, LetGo, NewTasks, PlainTasks
+from daws.wire.messages import NO_BATCH, CancelOrder, LetGo, NewTasks, PlainTasks
 from daws.wire.store import Submit
 
 NODE = 0
@@ -53,7 +53,7 @@ def test_it_is_open_after_the_answers_of_the_store_and_counts_tasks_from_0():
     assert (effect.session, effect.next_task, effect.tasks) == (0, 0, ())
 
 
-def test_tasks_orders_and_what_is_let_go_are_passed_on_in_their_order_with_numbers_of_their_own():
+def test_tasks_orders_and_what_is_let_go_are_passed_on_in_their_order_and_tasks_need_no_receipt():
     machine, _ = opened()
     row = Submit(TaskSpec(1, 7), (), NODE)
     out = said(machine, TasksSubmitted([row]), PlainTasksSubmitted([2, 3], [7], [b""]), TasksCancelled([2]))
@@ -62,5 +62,5 @@ def test_tasks_orders_and_what_is_let_go_are_passed_on_in_their_order_with_numbe
     assert new == NewTasks(CLIENT, new.batch, (row,))
     assert plain == PlainTasks(CLIENT, plain.batch, [2, 3], [7], [b""])
     assert order == CancelOrder(CLIENT, order.batch, (2,))
-    assert len({new.batch, plain.batch, order.batch}) == 3
+    assert new.batch == plain.batch == NO_BATCH != order.batch
     assert said(machine, TasksLetGo([1])) == [Send(NODE, LetGo(CLIENT, (1,)))]

@@ -145,6 +145,8 @@ class MemoryStore:
             return [self._noted(part, row, now_ns) for row in rows]
         if len(rows) >= MANY_ROWS:
             return self._served(part, rows, now_ns)
+        if len(rows) == 1:
+            return [HANDLERS[type(rows[0])](self, part, rows[0], now_ns)]
         return [HANDLERS[type(row)](self, part, row, now_ns) for row in rows]
 
     def _served(self, part: Shard, rows: Sequence[Row], now_ns: int) -> list[AnswerType]:
