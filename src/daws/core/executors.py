@@ -185,6 +185,9 @@ class Executors:
     def release(self, run: Run) -> None:
         """Free the executor of a run, or count one run less if others were sent to it."""
         slot, inflight = run.slot, self.inflight
+        if inflight is None and self.one_group and not run.more_slots:  # the usual case, in few steps
+            self.plain_free.append(slot)
+            return
         if inflight is not None:
             sent = inflight.get(slot)
             if sent is not None:

@@ -119,6 +119,7 @@ from daws.strategy import parse_strategy
 from daws.strategy.decisions import Lately, Strategy
 from daws.strategy.rng import SplitMix64
 
+RESTARTING = Phase.RESTARTING
 SEVERAL = 4
 """Fewer events are taken one by one."""
 _NO_STEP: list[EffectType] = ()  # type: ignore[assignment]
@@ -148,6 +149,7 @@ class NodeCore:
         "now_ns",
         "objects",
         "one_kind",
+        "one_line",
         "out",
         "outbox",
         "patience",
@@ -211,6 +213,7 @@ class NodeCore:
         self.is_giver = strategy.balance.mode in ("give", "invite") or traits.balance.leaves_name is not None
         if traits.place.weighs_loads or traits.balance.keeps_index:
             self.peers = Peers(traits.place.weighs_loads, traits.balance.keeps_index)
+        self.one_line = traits.place.one_line  # do the keys of `order` count across both queues?
         self.patience = traits.order.patience  # an executor is kept for such a part of the time that another task takes
         watches = traits.replicate.overdue_ns is not None
         watch_lengths(self, watches)
@@ -227,7 +230,7 @@ class NodeCore:
             events = end_together(self, events)
         for event in events:
             HANDLERS[type(event)](self, event)
-        if self.phase == Phase.RESTARTING:
+        if self.phase == RESTARTING:
             return
         if self.dirty:
             self.dirty = False
@@ -325,11 +328,6 @@ class NodeCore:
     @property
     def net_bytes_per_s(self) -> float:
         return self.config.net_bytes_per_s
-
-    @property
-    def one_line(self) -> bool:
-        """Do the keys of `order` count across both queues?"""
-        return self.strategy.traits.place.one_line
 
     @property
     def shared_count(self) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from itertools import islice
+from itertools import count, islice
 from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -489,20 +489,16 @@ NO_TASKS: ReadyQueue = _NoTasks(None)  # type: ignore[arg-type]
 class Queues:
     """The ready tasks of a node that do not run: in its two queues, or beside them."""
 
-    __slots__ = ("dedicated", "doomed", "sequence", "shared", "stranded", "waiting_since_ns")
+    __slots__ = ("dedicated", "doomed", "next_sequence", "shared", "stranded", "waiting_since_ns")
 
     def __init__(self) -> None:
         self.shared = NO_TASKS  # others may steal them
         self.dedicated = NO_TASKS  # they are to run here
-        self.sequence = 0
+        # A number for a task that is queued: those with equal keys leave in the order in which they came.
+        self.next_sequence: Callable[[], int] = count(1).__next__
         self.doomed: dict[int, int] | None = None  # by task that was called off: up to which attempt
         self.stranded: list[Ready] | None = None  # tasks that no member can run
         self.waiting_since_ns = 0  # when a task was last put into empty queues
-
-    def next_sequence(self) -> int:
-        """A number for a task that is queued: those with equal keys leave in the order in which they came."""
-        self.sequence = sequence = self.sequence + 1
-        return sequence
 
     def note_waiting(self, now_ns: int) -> None:
         """A task is about to be queued."""

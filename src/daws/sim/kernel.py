@@ -60,6 +60,7 @@ from daws.model.cluster import Members, NodeInfo
 from daws.model.graph import Graph, Growth
 from daws.model.task import (
     CLIENT,
+    INLINE_BYTES,
     NODE_INDEX_MASK,
     NodeId,
     node_id,
@@ -255,7 +256,8 @@ class Kernel:
                         ended_task.append(event.task)
                         ended_at.append(now_ns)
                         ended_on.append(to)
-                        if event.sizes and not event.error:
+                        kept = event.sizes
+                        if kept and not event.error and (len(kept) > 1 or kept[0] > INLINE_BYTES):
                             runs.keep_outputs(machine, event)
                 if not plain_runs:
                     runs.forget(to, event.run)
