@@ -320,9 +320,10 @@ class Session(SessionListener):
         known: list[Input] = []
         for one in above:
             known += [output for output in self.stored.get(one.task, ()) if output.object == one.object]
-        members, needs = self.engine.members, options.needs
-        turn = self._turns[needs] = self._turns.get(needs, task - 1) + 1
-        return self._assign.home(Newcomer(task, needs, tuple(known), turn), members, SEED) if members else NOBODY
+        members, needs, turns = self.engine.members, options.needs, self._turns
+        turn = turns[needs] = turns.get(needs, task - 1) + 1
+        newcomer = Newcomer(task, needs, tuple(known) if known else (), turn)
+        return self._assign.home(newcomer, members, SEED) if members.infos else NOBODY
 
     def put(self, value: object) -> Future[Any]:
         """An object that tasks read as if a task had made it: small ones inside messages, others from a file."""

@@ -50,7 +50,7 @@ from daws.core.session_events import (
 )
 from daws.core.session_find import Finding
 from daws.core.session_tell import Cancels, HandOuts, LettingGo
-from daws.core.session_write import NOBODY, Writing, is_plain
+from daws.core.session_write import NOBODY, Writing, are_plain, is_plain
 from daws.model.cluster import Members
 from daws.model.states import FINAL
 from daws.model.task import NodeId
@@ -355,7 +355,7 @@ class SessionCore:
         names = tuple([(one.task, one.outputs) for one in listed])
         self.out.append(SessionOpened(self.session, self._name, first, names))
         for one in listed:
-            self.ends.expect(one.task)
+            self.ends.expect((one.task,))
             if one.state in FINAL:
                 self.ends.find(self, one.task, one.state)
 
@@ -420,13 +420,16 @@ class SessionCore:
     # -- events --------------------------------------------------------------------------------------------------------
 
     def _on_submitted(self, now_ns: int, event: TasksSubmitted) -> None:
-        for row in event.rows:
-            if not row.outputs:
-                self.ends.expect(row.spec.id)
-                if not row.parents and row.node in self.members:
-                    self.writing.submit_plain(self, row)
-                    continue
-            self.writing.submit(self, row)
+        rows = event.rows
+        self.ends.expect([row.spec.id for row in rows if not row.outputs])
+        if are_plain(rows) and {row.node for row in rows}.issubset(self.members.nodes):
+            self.writing.submit_plain(self, rows)
+            return
+        for row in rows:
+            if is_plain(row) and row.node in self.members:
+                self.writing.submit_plain(self, (row,))
+            else:
+                self.writing.submit(self, row)
 
     def _on_graph_submitted(self, now_ns: int, event: GraphSubmitted) -> None:
         from daws.core.session_graph import SessionGraph  # only now: it imports numpy, which most clients do not need
@@ -477,9 +480,15 @@ class SessionCore:
         self._hear(event.token, None, now_ns)
 
     def _hear(self, token: int, answers: Sequence[AnswerType] | None, now_ns: int) -> None:
-        for shard, row, answer, again in self.calls.answered(token, answers, now_ns, self.out):
+        shard, rows, again = self.calls.answered(token, answers, now_ns, self.out)
+        if answers is None and not again and are_plain(rows):
+            self.writing.on_plain(self, rows)
+            return
+        if answers is None or not rows:
+            answers = [None] * len(rows)
+        for row, answer in zip(rows, answers, strict=True):
             if answer is None and not again and is_plain(row):
-                self.writing.on_plain(self, row)
+                self.writing.on_plain(self, (row,))
             elif self.phase != CLOSED:
                 ANSWERED[type(row)](self, shard, row, answer, again)
 

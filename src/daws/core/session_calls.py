@@ -6,7 +6,7 @@ until that is done. All rows are idempotent, so those that were not lost do no h
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from daws.core.effects import CallStore
 from daws.core.session_events import SessionEffect
@@ -25,15 +25,18 @@ from daws.wire.store import (
     ReadLog,
     Row,
     Satisfy,
+    Submit,
     Watch,
+    shard_of,
 )
 
 ROWS_PER_CALL = 1000
 _READS = frozenset((FindHeld, Inspect, ListSessions, Locate, ReadLog, Watch))
 _ONCE = frozenset((AttachSession, DetachSession, ForgetSession, Inspect, Locate, ReadLog, Watch))
 """Rows that are not sent while the answer to an equal one is yet to come."""
-Heard = list[tuple[int, Row, AnswerType, bool]]
-"""Answers: the shard, the row, its answer, and whether the row may have taken effect before."""
+Heard = tuple[int, Sequence[Row], bool]
+"""Rows that were answered: their shard, the rows, and whether they may have taken effect before."""
+NOTHING_HEARD: Heard = (0, (), False)
 
 
 class _Sent:
@@ -78,12 +81,14 @@ class SessionCalls:
         if type(row) in _ONCE:
             self._count(shard, row, 1)
 
-    def ask_plain(self, shard: int, row: Row) -> None:
-        """Ask something that is asked often and need not be found again."""
-        if shard in self._waiting:
-            self._waiting[shard].append(row)
-        else:
-            self._waiting[shard] = [row]
+    def ask_plain(self, rows: Iterable[Submit], shard_count: int) -> None:
+        """Write tasks, each in its own shard."""
+        waiting = self._waiting
+        if shard_count == 1:
+            waiting.setdefault(0, []).extend(rows)
+            return
+        for row in rows:
+            waiting.setdefault(shard_of(row.spec.id, shard_count), []).append(row)
 
     def _count(self, shard: int, row: Row, more: int) -> None:
         count = self._asked.pop((shard, row), 0) + more
@@ -146,26 +151,25 @@ class SessionCalls:
     def answered(
         self, token: int, answers: Sequence[AnswerType] | None, now_ns: int, out: list[SessionEffect]
     ) -> Heard:
-        """An answer came; None stands for one in which each row was answered with None. Only the first one counts."""
+        """An answer came; None stands for one in which each row was answered with None. Only the first one counts.
+        Return the rows whose answers matter."""
         one = self._sent.pop(token, None)
         if one is None:
-            return []
+            return NOTHING_HEARD
         shard, rows = one.call.shard, one.call.rows
         if self._asked:
             for row in rows:
                 if type(row) in _ONCE:
                     self._count(shard, row, -1)
-        if answers is None:
-            answers = [None] * len(rows)
         if self._is_replicated:
-            self._keep(token, shard, rows, answers)
+            self._keep(token, shard, rows, [None] * len(rows) if answers is None else answers)
         if shard in self._resending and one.again:
             self._resend(shard, now_ns, out)
         if token in self._graph_calls:
             self._graph_calls.discard(token)
-            if answers.count(OK) == len(answers):
-                return []
-        return [(shard, row, answer, one.again) for row, answer in zip(rows, answers, strict=True)]
+            if answers is not None and answers.count(OK) == len(answers):
+                return NOTHING_HEARD
+        return shard, rows, one.again
 
     def _keep(self, token: int, shard: int, rows: Sequence[Row], answers: Sequence[AnswerType]) -> None:
         said = [

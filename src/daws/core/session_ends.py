@@ -5,7 +5,7 @@ Ends that nodes have told are hints. Each task is told of once: a future keeps i
 has forgotten something says later.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -79,8 +79,8 @@ class SessionEnds:
         self._read_every_ns = READ_NS
         self.read_at_ns = 0
 
-    def expect(self, task: int) -> None:
-        self.pending[task] = None
+    def expect(self, tasks: Iterable[int]) -> None:
+        self.pending.update(dict.fromkeys(tasks))
 
     def forget(self, task: int) -> None:
         """Stop looking for the end of this task."""
@@ -123,7 +123,10 @@ class SessionEnds:
         self._read_to[shard] = answer.next
         if answer.trimmed:
             self._seek(core, shard)
+        pending = self.pending
         for one in self.take_commits(core, answer.rows):
+            if one.__class__ is int and one not in pending:
+                continue
             task, state, error = (one, DONE, "") if isinstance(one, int) else (one.task, one.state, one.error)
             if task in self.pending and task not in self._looked_up:
                 self._has_news = True

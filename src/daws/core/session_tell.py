@@ -56,6 +56,15 @@ class HandOuts:
             ready = Ready(ready.spec, ready.attempt, ready.move, ready.inputs, ready.mode | SUSPECT)
         self._ready.setdefault(node, {})[ready.spec.id] = ready
 
+    def add_new(self, rows: Iterable[Submit]) -> None:
+        """Hand out tasks that nobody has heard of."""
+        ready = self._ready
+        for row in rows:
+            spec, node = row.spec, row.node
+            if node not in ready:
+                ready[node] = {}
+            ready[node][spec.id] = Ready(spec, 0, 0)
+
     def put(self, row: Submit) -> None:
         """Objects that a client has put on nodes: who has them has to know."""
         for node in row.outputs[0].places:

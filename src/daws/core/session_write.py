@@ -7,6 +7,7 @@ edge. Every step may be repeated. Rows that come too early, because what they ne
 A task is let go of when all tasks that were submitted to read it are written.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec.structs import replace
@@ -102,16 +103,17 @@ class Writing:
         self._expect(row)
         self._write(core, row)
 
-    def submit_plain(self, core: "SessionCore", row: Submit) -> None:
-        """Submit a task without parents whose node is there: the usual task, in few steps."""
-        task = row.spec.id
-        self.unwritten[task] = row
-        core.calls.ask_plain(shard_of(task, core.shard_count), row)
+    def submit_plain(self, core: "SessionCore", rows: Sequence[Submit]) -> None:
+        """Submit tasks without parents whose nodes are there: the usual tasks, in few steps."""
+        self.unwritten.update([(row.spec.id, row) for row in rows])
+        core.calls.ask_plain(rows, core.shard_count)
 
-    def on_plain(self, core: "SessionCore", row: Submit) -> None:
-        """Hand out such a task, which is in the store for the first time, as `on_submit` would."""
-        self.unwritten.pop(row.spec.id, None)
-        core.hand_outs.add(row.node, Ready(row.spec, 0, 0))
+    def on_plain(self, core: "SessionCore", rows: Sequence[Submit]) -> None:
+        """Hand out such tasks, which are in the store for the first time, as `on_submit` would."""
+        written = self.unwritten.pop
+        for row in rows:
+            written(row.spec.id, None)
+        core.hand_outs.add_new(rows)
 
     def _expect(self, row: Submit) -> None:
         """A task is to be written, for the first time or once more: until then its parents are not let go of."""
@@ -405,6 +407,10 @@ def _at(row: Submit, places: tuple[NodeId, ...]) -> Submit:
 def is_plain(row: Row) -> TypeGuard[Submit]:
     """Is it a task without parents, and not an object that was put in?"""
     return type(row) is Submit and not row.parents and not row.outputs
+
+
+def are_plain(rows: Sequence[Row]) -> TypeGuard[Sequence[Submit]]:
+    return all(map(is_plain, rows))
 
 
 def _refusal(row: Submit | Create, answer: AnswerType) -> tuple[int, str]:

@@ -91,6 +91,8 @@ def next_in_turn(newcomer: Newcomer, members: Members) -> NodeId:
 
 def where_most_is(newcomer: Newcomer, members: Members) -> NodeId:
     """The node with most input bytes of the task, among those that can run it; in turn if none has any."""
+    if not newcomer.inputs:
+        return next_in_turn(newcomer, members)
     held: dict[NodeId, int] = {}
     for one in newcomer.inputs:
         if one.size_bytes > INLINE_BYTES:
