@@ -196,14 +196,16 @@ class Writing:
                     core.ask(row.spec.id, self.unwritten.get(row.spec.id, row))
 
     def on_silent(self, core: "SessionCore", announced: Announced) -> None:
-        """Nodes have not said for a long time that they know of these objects. Other nodes may have the objects: then
-        these are written without the places that are silent."""
+        """Nodes have not said for a long time that they know of these objects. If other nodes have the objects, tasks
+        that read them wait no longer. A silent node that is dead is no place any more. One that is a member stays a
+        place, and is told until it has heard: it may soon have the only copy."""
         for node, row in announced:
             task = row.spec.id
             row = self.unwritten.get(task, row)
             places = tuple([place for place in row.outputs[0].places if place != node])
-            if node in self._unheard.get(task, ()) and (places or node not in core.members):
-                if places:
+            is_dead = node not in core.members
+            if node in self._unheard.get(task, ()) and (places or is_dead):
+                if places and is_dead:
                     self.unwritten[task] = _at(row, places)
                 self.on_announced(core, [(node, row)])
 

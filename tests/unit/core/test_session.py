@@ -549,14 +549,30 @@ def test_an_object_in_two_places_is_written_when_both_nodes_know_of_it():
     assert harness.record(BASE).outputs[0].places == (0, 1)
 
 
-def test_an_object_is_written_without_the_place_of_a_node_that_is_silent():
-    harness = Harness()
+def announced(harness: Harness) -> NewTasks:
+    """Put an object on nodes 0 and 1, of which node 0 has heard; return the message to node 1."""
     put = Submit(TaskSpec(BASE, FROM_OUTSIDE, outputs=(BASE,)), (), 1, (Input(BASE, 50_000, BASE, (0, 1), b""),))
     messages = dict(sent(NewTasks, harness.step(TasksSubmitted((put,)))))
     harness.step(SubmissionTaken(0, messages[0].batch))
+    return messages[1]
+
+
+def test_tasks_do_not_wait_for_an_object_of_a_silent_member_which_stays_a_place():
+    """Seed 3000091: the node that had heard died, and the silent one had the only copy."""
+    harness = Harness()
+    message = announced(harness)
     harness.tick(8)
-    assert harness.record(BASE).outputs[0].places == (0,)
-    assert sent(NewTasks, harness.tick()) == [(1, messages[1])], "the other node has it, and is to hear of it"
+    assert harness.record(BASE).outputs[0].places == (0, 1)
+    assert sent(NewTasks, harness.tick()) == [(1, message)], "the other node has it, and is to hear of it"
+
+
+def test_an_object_is_written_without_the_place_of_a_node_that_is_silent_because_it_is_dead():
+    harness = Harness()
+    announced(harness)
+    harness.step(MembersHeard(Members(99, MEMBERS.infos[:1])))
+    harness.lost = True
+    rows = [row for call in of(CallStore, harness.tick(8)) for row in call.rows if isinstance(row, Submit)]
+    assert {row.outputs[0].places for row in rows} == {(0,)}
 
 
 def test_an_object_that_no_node_knows_of_is_not_written():
