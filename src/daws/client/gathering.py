@@ -130,15 +130,17 @@ def _gathered(what: Any, errors: Errors, until: float | None) -> Any:
 def _items(mapped: Mapped[Any], errors: Errors, until: float | None) -> list[Any]:
     """The results of a map. Items of a chunk that failed as a whole have failed, each of them."""
     items: list[Any] = []
+    first = 0
     for future, count in mapped._chunks():
         found = _gathered(future, errors, until)
-        for one in found if type(found) is list else [found] * count:
-            error = error_of(future, one)
+        for item, one in enumerate(found if type(found) is list else [found] * count, first):
+            error = error_of(future, one, item)
             if error is not None and errors == "raise":
                 raise error
             one = one if error is None else error if errors == "return" else SKIPPED
             if one is not SKIPPED:
                 items.append(one)
+        first += count
     return items
 
 

@@ -105,12 +105,12 @@ class ItemFuture(Struct, Generic[T], eq=False):
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result and return it. Raises the exception of the call, or TimeoutError."""
-        return _value(self._chunk, self._chunk.result(timeout)[self._at])  # type: ignore[no-any-return]
+        return _value(self._chunk, self._chunk.result(timeout)[self._at], self.item)  # type: ignore[no-any-return]
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the end of the call and return the exception that it raised, or None."""
         error = self._chunk.exception(timeout)
-        return error_of(self._chunk, self._chunk.result()[self._at]) if error is None else error
+        return error_of(self._chunk, self._chunk.result()[self._at], self.item) if error is None else error
 
     @property
     def task(self) -> int:
@@ -200,9 +200,14 @@ class Mapped(Sequence[T], Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         try:
-            for future in self._futures:
-                for result in future.result():
-                    yield _value(future, result)
+            first = 0
+            for future, count in self._chunks():
+                results = future.result()
+                for result in results:
+                    if type(result) is Failed:
+                        _value(future, result, first + results.index(result))
+                    yield result
+                first += count
         except Exception:
             self._see()  # one error is raised for all
             raise
@@ -219,7 +224,7 @@ class Mapped(Sequence[T], Generic[T]):
         index %= len(self)
         at = bisect_right(self._ends, index)
         first = self._ends[at - 1] if at else 0
-        return _value(self._futures[at], self._futures[at].result()[index - first])
+        return _value(self._futures[at], self._futures[at].result()[index - first], index)
 
     def done(self) -> bool:
         """Have all items ended, in whatever way?"""
@@ -289,18 +294,20 @@ def _picklable(result: Any) -> Any:
     return result
 
 
-def error_of(chunk: Future[Any], result: Any) -> BaseException | None:
+def error_of(chunk: Future[Any], result: Any, item: int) -> BaseException | None:
     """The exception that the call of an item raised, or None; `result` is one of the results of a chunk."""
     if type(result) is not Failed:
         return None
     chunk._session.see([chunk])
-    return exception_of(result.failure)
+    error = exception_of(result.failure)
+    error.add_note(f"raised by item {item} of the map, in task {chunk.task}")
+    return error
 
 
-def _value(chunk: Future[Any], result: Any) -> Any:
-    if type(result) is Failed:
-        chunk._session.see([chunk])
-        raise exception_of(result.failure)
+def _value(chunk: Future[Any], result: Any, item: int) -> Any:
+    error = error_of(chunk, result, item)
+    if error is not None:
+        raise error
     return result
 
 

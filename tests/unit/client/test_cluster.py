@@ -1,6 +1,7 @@
 """A cluster on this machine with real worker processes, from the user's side."""
 
 import asyncio
+import itertools
 import os
 import pydoc
 import signal
@@ -399,6 +400,16 @@ def test_map_calls_each_item_once_even_beside_failures(cluster: Cluster, tmp_pat
 
 def a_lock_at(item: int, bad: int) -> Any:
     return threading.Lock() if item == bad else item
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 2])
+def test_an_error_of_map_says_which_item_raised_it(cluster: Cluster, chunk: int | None):
+    mapped = cluster.map(divmod, itertools.repeat(7), [5, 3, 0, 6], chunk=chunk)
+    completed = next(one for one in as_completed(mapped) if one.item == 2)
+    for read in (list, lambda one: one[2], cluster.gather, lambda one: completed.result()):
+        with pytest.raises(ZeroDivisionError) as raised:
+            read(mapped)
+        assert any(note.startswith("raised by item 2 of the map, in task ") for note in raised.value.__notes__)
 
 
 def test_unpicklable_results_of_map_are_errors_of_their_items_alone(cluster: Cluster):

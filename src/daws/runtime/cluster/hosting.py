@@ -353,8 +353,9 @@ def run_node(
     leave_within_s: float,
     store_is_away: Callable[[], None],
 ) -> str:
-    """A node on the main thread of this process, until it has left. SIGTERM and SIGINT have it leave in good order; one
-    that comes seconds later ends it at once."""
+    """A node on the main thread of this process, until it has left. SIGTERM and SIGINT have it leave in good order, and
+    so does the end of its terminal (SIGHUP), unless that is ignored (nohup). A signal that comes seconds later ends it
+    at once."""
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
     host = NodeHost(loop, reach, crew, bind, limit_bytes, store_is_away)
@@ -369,8 +370,9 @@ def run_node(
         elif time.monotonic() - first_s > SIGNALS_S:
             host.stop()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, on_signal)
     try:
         return loop.run_until_complete(host.run())
     finally:

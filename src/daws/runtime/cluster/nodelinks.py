@@ -62,7 +62,9 @@ class NodeLinks:
         for node in set(before.nodes).difference(members.nodes):
             self._links.forget(node)
             self._questions.without(node)
-            self._unreachable.discard(node)
+            if node in self._unreachable:
+                self._unreachable.discard(node)
+                log.log(self._reach.loss_level, "node %s is gone; its tasks run elsewhere", node)
         self._tell([node for node in members.nodes if node not in before])
 
     def ask(self, asked: "Future[list[Counted]]") -> None:

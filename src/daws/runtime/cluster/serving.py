@@ -124,6 +124,7 @@ class StoreServer(StoreFront):
         lease_s = quiet_after_s or store.lease_ns / 1e9
         self._quiet_s = min(QUIET_S_MAX, lease_s / QUIET_SHARE)
         self._members_told = store.members_now().version
+        self._nodes_logged = frozenset(store.members_now().nodes)
         config = session_config(store.lease_ns, store.shard_count, False)
         self._sweeper = Sweeper(config, self._sweep, self._tell_node)
         self._trimmed_to = 0
@@ -241,9 +242,26 @@ class StoreServer(StoreFront):
         members = self.store.members_now()
         if members.version != self._members_told:
             self._members_told = members.version
+            self._log_members(members)
             for caller in self.callers:
                 if caller.is_client:
                     caller.send(NowMembers(members))
+
+    def _log_members(self, members: Members) -> None:
+        """Log which nodes have come and gone. The client of a private cluster says so itself."""
+        before, self._nodes_logged = self._nodes_logged, frozenset(members.nodes)
+        if self._is_private:
+            return
+        for node in sorted(self._nodes_logged - before):
+            log.info("node %s has joined", node)
+        for node in sorted(before - self._nodes_logged):
+            if node in self.store.departed:
+                log.info("node %s has left", node)
+            else:
+                lease_s = self.store.lease_ns / 1e9
+                log.warning(
+                    "node %s is taken for dead: it was silent for %g s; others take over its tasks", node, lease_s
+                )
 
     # -- as a front ----------------------------------------------------------------------------------------------------
 

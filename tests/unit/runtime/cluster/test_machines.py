@@ -533,11 +533,12 @@ def test_a_store_that_is_killed_comes_back_with_all_that_it_knew(tmp_path: Path,
             assert gather(blocks, timeout=DEADLINE_S) == [block(number) for number in range(60)]
 
 
-def test_sigterm_is_a_drain(tmp_path: Path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_sigterm_and_the_end_of_the_terminal_are_a_drain(tmp_path: Path, number: signal.Signals):
     with Machines(tmp_path) as machines:
         node = machines.node()
         machines.wait_for(1)
-        node.signal(signal.SIGTERM)
+        node.signal(number)
         assert node.wait() == 0
         assert not machines.members().infos
 

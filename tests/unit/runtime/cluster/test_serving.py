@@ -1,6 +1,7 @@
 """The server of a store: what it answers and tells, and that nobody has to stay connected."""
 
 import asyncio
+import logging
 from random import Random
 from typing import Any, cast
 
@@ -84,6 +85,23 @@ def carry_out(node: Party, number: int, order: CancelOrder) -> None:
 
 def ends_of(party: Party) -> list[int]:
     return [one.task for ends in party.hears(Ends) for one in ends.outcomes]
+
+
+# -- members -----------------------------------------------------------------------------------------------------------
+
+
+def test_nodes_that_come_and_go_are_logged(site: Site, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "daws.store")
+    (_, first), (leaving, second) = site.node(), site.node()
+    leaving.tells(CallStore(8, 0, [Watch(0)]))
+    leaving.tells(CallStore(9, 0, [Lease(second, 0, leaving=True)]))
+    site.server.store.expire(first)
+    leaving.tells(CallStore(10, 0, [Watch(0)]))
+    lines = [record.getMessage() for record in caplog.records]
+    assert f"node {first} has joined" in lines
+    assert f"node {second} has left" in lines
+    assert any(line.startswith(f"node {first} is taken for dead") for line in lines)
+    assert {record.levelname for record in caplog.records if "dead" in record.getMessage()} == {"WARNING"}
 
 
 # -- ends --------------------------------------------------------------------------------------------------------------
