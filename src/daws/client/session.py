@@ -29,7 +29,7 @@ from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import ClosedError, ContextError, StrategyError, TaskFailedError, UsageError
 from daws.model.states import CANCELLED as STATE_CANCELLED
-from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, Input, Needs, NodeId, TaskSpec
+from daws.model.task import FROM_OUTSIDE, INLINE_BYTES, NOBODY, Input, Needs, NodeId, TaskSpec
 from daws.runs.facts import Facts
 from daws.runs.timeline import Timeline
 from daws.runtime.client import SessionDriver
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 NO_MEMO = "memo: name a folder for the results first: daws.Cluster(memo='…'), or DAWS_MEMO"
 SEED = 0
-NOBODY = -1
 """The home of a task while there are no nodes."""
 PENDING_SHARE = 2
 """One part in so many of the room for objects may be taken by arguments of tasks that have not ended."""

@@ -198,7 +198,5 @@ def on_submission(core: NodeCore, message: Submission) -> None:
     core.out.append(Send(message.sender, SubmissionTaken(core.node, message.batch)))
     if had_before(core, message.batch):
         return
-    known, tasks = core.transfer.given_up, message.tasks
-    if known:
-        tasks = tuple([one for one in tasks if one.move > known.get(one.spec.id, NO_MOVE)])
+    tasks = message.tasks
     accept_all(core, tasks if core.leaving is None else core.leaving.unheard(tasks))

@@ -71,6 +71,9 @@ def note_taken(core: NodeCore, ready: Ready) -> None:
 def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
     """Accept many tasks at once, from a client or because their parent has ended. The strategy is not asked about plain
     tasks if its answer is known."""
+    known = core.transfer.given_up
+    if known:
+        tasks = tuple([one for one in tasks if one.move > known.get(one.spec.id, NO_MOVE)])
     if core.objects.pressed or (core.keeping is not None and core.keeping.doubts):
         for ready in tasks:
             accept(core, ready)

@@ -50,10 +50,10 @@ from daws.core.session_events import (
 )
 from daws.core.session_find import Finding
 from daws.core.session_tell import Cancels, HandOuts, LettingGo
-from daws.core.session_write import NOBODY, Writing, are_plain, is_plain
+from daws.core.session_write import Writing, are_plain, is_plain
 from daws.model.cluster import Members
 from daws.model.states import FINAL
-from daws.model.task import NodeId
+from daws.model.task import NOBODY, NodeId
 from daws.wire.messages import CancelTaken, SubmissionTaken
 from daws.wire.store import (
     CLIENT_HOLDER,
@@ -186,7 +186,7 @@ class SessionCore:
     def ask_once(self, task: int, row: Row) -> None:
         self.calls.ask_once(shard_of(task, self.shard_count), row)
 
-    def node_for(self, task: int, row: Submit | None = None) -> NodeId:
+    def node_for(self, row: Submit | Create | None = None) -> NodeId:
         """The node that is to own a task: one after the other of those that can run it, or NOBODY without nodes."""
         self._turn += 1
         nodes = self.members.nodes
@@ -216,7 +216,7 @@ class SessionCore:
         if self.phase != ATTACHING:
             self.hand_outs.flush(now_ns, self.out)
             if not self._is_writing_graph:
-                self.cancels.flush(self.hand_outs, self.writing.unwritten, self.out)
+                self.cancels.flush(self.hand_outs, self.writing.unwritten)
             self.cancels.send(now_ns, self._config.tick_ns, self.members, self.out)
             self.letting_go.flush(self.out)
         self.ends.flush(self)
@@ -406,7 +406,7 @@ class SessionCore:
         for one in tasks:
             self._released.add(one.task)
             self.cancels.ended(one.task)
-            self.ask_once(one.task, Release(one.task, CLIENT_HOLDER))
+            self.ask(one.task, Release(one.task, CLIENT_HOLDER))
 
     def _on_forgotten(self, shard: int, answer: AnswerType) -> None:
         if answer == OK and self._unforgotten is not None:
@@ -434,7 +434,7 @@ class SessionCore:
     def _on_graph_submitted(self, now_ns: int, event: GraphSubmitted) -> None:
         from daws.core.session_graph import SessionGraph  # only now: it imports numpy, which most clients do not need
 
-        self.graph = SessionGraph(self._config, now_ns, event)
+        self.graph = SessionGraph(self._config, now_ns, event, self.members)
 
     def _on_cancelled(self, now_ns: int, event: TasksCancelled) -> None:
         for task in event.tasks:  # the client may have let go of them before

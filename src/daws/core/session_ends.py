@@ -53,6 +53,12 @@ def forgotten(parent: int) -> str:
     return f"task {parent}, which it needs, is not in the store any more: its client was killed before that was safe"
 
 
+def _session_to_read(core: "SessionCore") -> int:
+    """The session whose commits are read. A graph reads those of all sessions: the number of a task that a run has
+    created does not tell its session, and a graph counts such tasks."""
+    return core.session if core.graph is None else NO_SESSION
+
+
 class SessionEnds:
     """The tasks that have not ended, as far as the client knows, and how far the logs were read."""
 
@@ -101,8 +107,7 @@ class SessionEnds:
             self._read_every_ns = READ_NS if self._has_news else min(2 * self._read_every_ns, READ_NS_MAX)
         self._has_news = False
         self.read_at_ns = now_ns + self._read_every_ns
-        # The number of a task that a run has created does not tell its session, and a graph counts such tasks.
-        session = core.session if core.graph is None else NO_SESSION
+        session = _session_to_read(core)
         for shard, start in enumerate(self._read_to):
             core.calls.ask_once(shard, ReadLog(start, session=session))
 
@@ -118,8 +123,8 @@ class SessionEnds:
             if core.finding.begins_with(shard):  # else the answer is late, and ends before it would be missed
                 self._read_to[shard] = answer.next
             return
-        if row.start != self._read_to[shard]:
-            return  # asked before another server answered
+        if row.start != self._read_to[shard] or row.session != _session_to_read(core):
+            return  # asked before another server answered, or before a graph was handed in
         self._read_to[shard] = answer.next
         if answer.trimmed:
             self._seek(core, shard)
@@ -147,7 +152,8 @@ class SessionEnds:
     def _seek(self, core: "SessionCore", shard: int) -> None:
         """Some commits of this shard were dropped before they were read. A question that is under way may have been
         answered before these commits."""
-        graph = core.graph.pending() if core.graph is not None else ()
+        # Before all is written, a store that forgets takes a task that it does not know for one that has ended.
+        graph = core.graph.pending() if core.graph is not None and core.graph.is_written else ()
         for task in chain(self.pending, graph):
             if shard_of(task, core.shard_count) == shard and task not in self._looked_up:
                 core.ask(task, Inspect(task, brief=True))

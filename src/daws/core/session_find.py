@@ -73,4 +73,5 @@ class Finding:
         del self._left[shard]
         self.spawned += answer.spawned
         if not self._left and self._found is not None:
-            self._found(core, self._tasks, self._next)
+            tasks, self._tasks = self._tasks, []
+            self._found(core, tasks, self._next)

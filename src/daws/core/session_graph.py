@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from daws.core.config import NodeConfig
 from daws.core.session_ends import READ_NS
 from daws.core.session_events import GraphAdvanced, GraphSubmitted
+from daws.model.cluster import Members
 from daws.model.states import CANCELLED, DONE, FAILED
-from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NO_TASK, Input, Needs, NodeId, Ready, TaskSpec
+from daws.model.task import CLIENT, FIRST_SPAWNED_ID, NO_TASK, NOBODY, Input, Needs, NodeId, Ready, TaskSpec
 from daws.strategy.decisions import raised_ranks
 from daws.wire.ends import Outcome
 from daws.wire.store import CANCELLED as IS_CANCELLED
@@ -33,7 +34,6 @@ CALLS_MAX = 8
 exist at once."""
 SHARD_BLOCK = 1 << SHARD_BLOCK_BITS
 CHUNK_TASKS = 64 * SHARD_BLOCK
-NOBODY: NodeId = -1
 NOT_TOLD = -1
 NOT_TAKEN = (FAILED, "another task of the session has its number")
 END_OF = {HAS_ENDED: (DONE, ""), IS_CANCELLED: (CANCELLED, "")}
@@ -57,19 +57,21 @@ class SessionGraph:
         "_ready",
         "_rows",
         "_struck",
+        "_to_join",
         "_told",
         "is_written",
         "left",
         "spawned",
     )
 
-    def __init__(self, config: NodeConfig, now_ns: int, event: GraphSubmitted) -> None:
+    def __init__(self, config: NodeConfig, now_ns: int, event: GraphSubmitted, members: Members) -> None:
         self.left = event.graph.task_count
         self.spawned: set[int] = set()
         self.is_written = False
         self._began_ns = now_ns
         self._pause_max_ns = config.tick_ns
         self._first = event.first
+        self._to_join = [node for node in event.site.members.nodes if node not in members]
         self._rows = GraphRows(event)
         self._ready: list[Ready] = []
         self._calls = self._make_calls(config.shard_count)
@@ -119,7 +121,7 @@ class SessionGraph:
             return
         for row in self._struck:
             task = row.spec.id
-            moved = replace(row, owner=core.node_for(task))
+            moved = replace(row, owner=core.node_for(row))
             self._apart[task] = moved
             self._moving.add(task)
             core.ask(task, moved)
@@ -139,7 +141,7 @@ class SessionGraph:
             core.ends.take_commits(core, [LoggedEnd(task, state, error, ())])
 
     def _hand_out(self, core: "SessionCore") -> None:
-        core.hand_outs.expect([node for node in self._rows.nodes if node not in core.members])
+        core.hand_outs.expect([node for node in self._to_join if node not in core.members])
         for node, ready in self._rows.by_home(self._ready).items():
             tasks = [one for one in ready if one.spec.id not in self._apart] if self._apart else ready
             if tasks:

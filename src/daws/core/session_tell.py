@@ -194,7 +194,7 @@ class Cancels:
         """The store may have forgotten tasks when a node asked it to cancel them: order all that have not ended."""
         self._ordered.clear()
 
-    def flush(self, hand_outs: HandOuts, unwritten: Collection[int], out: list[SessionEffect]) -> None:
+    def flush(self, hand_outs: HandOuts, unwritten: Collection[int]) -> None:
         """Order what the store knows of by now."""
         by_error: dict[str, list[int]] = {}
         for task, error in self._wanted.items():

@@ -17,7 +17,7 @@ from daws.core.session_tell import Announced
 from daws.model.states import CANCELLED as STATE_CANCELLED
 from daws.model.states import FAILED as STATE_FAILED
 from daws.model.states import FINAL, READY, WAITING
-from daws.model.task import AGAIN, Input, NodeId, Ready
+from daws.model.task import AGAIN, NOBODY, Input, NodeId, Ready
 from daws.wire.store import (
     CANCELLED,
     CLIENT_HOLDER,
@@ -42,8 +42,6 @@ from daws.wire.store import (
 
 if TYPE_CHECKING:
     from daws.core.session import SessionCore
-
-NOBODY: NodeId = -1
 
 
 class _Growing:
@@ -165,7 +163,7 @@ class Writing:
         task = row.spec.id
         is_function = bool(row.outputs) and not row.outputs[0].places
         if not is_function and row.node not in core.members:
-            node = core.node_for(task, row)
+            node = core.node_for(row)
             if node == NOBODY:
                 self._early.append(row)
                 return
@@ -261,6 +259,7 @@ class Writing:
                 self._early.append(self.unwritten[task])
             return
         self._written(task)
+        self._unheard.pop(task, None)
         core.ends.over(core, task, *_refusal(row, answer))
 
     def on_create(self, core: "SessionCore", row: Create, answer: AnswerType) -> None:
@@ -286,7 +285,7 @@ class Writing:
         Objects of parents go before the row that opens the task, in the same call. If a client died between the two,
         no other client would know that the task still waits for these parents."""
         growing = self._growing.get(row.task)
-        node = core.node_for(row.task, None if growing is None else growing.row)
+        node = core.node_for(None if growing is None else growing.row)
         if node == NOBODY:
             self._early.append(row)
             return

@@ -1,5 +1,6 @@
 """Ends of tasks: those that somebody waits for leave at once, those of leaves in company."""
 
+from daws.core.commits import on_finish_answer
 from daws.core.effects import COMMIT, TICK, CallStore, DropObject, StartRun
 from daws.core.events import CallFine, RunEnded, TimerFired
 from daws.core.node import SECOND_NS, NodeConfig
@@ -7,6 +8,7 @@ from daws.core.outbox import carry_out
 from daws.core.placement import enqueue
 from daws.core.places import holds
 from daws.core.store_calls import ENDS_HELD_MAX, ENDS_PER_LOOK
+from daws.core.transfer import know_until
 from daws.model.task import AGAIN, CLIENT, INLINE_BYTES, REPLICA, Input
 from daws.store.memory import MemoryStore
 from daws.testing import Driver, ready
@@ -188,3 +190,13 @@ def test_what_travels_inside_records_is_nowhere_and_not_astray():
         node.answer(node.expect(CallStore), Committed(-1, readers=(7,)))
         assert node.core.objects.strays == {2}
         node.drop(LoadQuery)
+
+
+def test_a_child_that_went_back_to_waiting_is_not_queued_by_an_older_answer():
+    driver = Driver(cores=1)
+    core = driver.core
+    child = ready(2, makes=(2,), move=1)
+    know_until(core, child)
+    core.out = []
+    on_finish_answer(core, Finish(1, 0, 0), Committed(-1, (), ready=(child,)))
+    assert not [*core.queues.shared.all()]

@@ -21,11 +21,13 @@ from daws.core.session_events import (
 )
 from daws.core.session_graph import CALLS_MAX
 from daws.core.session_tell import FIRST_TASKS, MORE_TASKS, TASKS_MAX
-from daws.model.cluster import Members
+from daws.model.cluster import ExecutorClass, Members, NodeInfo
 from daws.model.graph import Graph
 from daws.model.graph_builder import GraphBuilder
+from daws.model.session import SESSION_BITS
 from daws.model.states import CANCELLED, DONE, FAILED
 from daws.model.task import CLIENT, NO_TASK, Input, TaskSpec, spawned_id
+from daws.store.memory import MemoryStore
 from daws.strategy import parse_strategy
 from daws.strategy.decisions import Site
 from daws.testing import members_of
@@ -50,7 +52,8 @@ from daws.wire.store import (
     Watch,
     shard_of,
 )
-from tests.unit.core.test_session import BASE, MEMBERS, Harness, ends, handed, of, sent
+from tests.unit.core import test_session
+from tests.unit.core.test_session import BASE, LEASE_NS, MEMBERS, Harness, ends, handed, of, sent
 
 TIMER = TimerFired(0)
 ROUND_ROBIN = "mlb:assign=round-robin"
@@ -675,3 +678,63 @@ def test_rows_that_are_answered_after_the_session_began_to_end_do_no_harm(answer
     harness.step(CloseAsked(keep=False))
     harness.step(StoreAnswered(call.token, [answer] * 2))
     assert not handed(harness.tick())
+
+
+def test_a_log_that_is_trimmed_while_a_graph_is_written_ends_none_of_its_tasks():
+    """A store that forgets ended tasks says of a task that it does not know yet that it has ended."""
+    harness = Harness(store=MemoryStore(1, LEASE_NS, retired_max=1000))
+    harness.mute = (Create,)
+    harness.step(submitted(bag(4)))
+    harness.store.shards[0].log += [7 << SESSION_BITS, (7 << SESSION_BITS) + 1]  # commits of another session
+    harness.store.apply(0, [TrimLog(2)], 0)
+    harness.tick(3)
+    assert left(harness) == 4
+    harness.mute = ()
+    harness.tick()
+    assert sorted(handed(harness.seen)) == [BASE, BASE + 1, BASE + 2, BASE + 3]
+
+
+def test_a_slow_read_of_before_the_graph_hides_no_ends_of_tasks_that_were_created():
+    harness = Harness()
+    harness.submit(BASE + 1000)
+    harness.mute = (slow := ReadLog(0, session=1),)
+    harness.tick()
+    harness.step(submitted(bag(1)))
+    harness.store.shards[0].log += [LoggedEnd(BASE, DONE, "", (child := spawned_id(BASE, 0, 0),)), child]
+    late = [call for call in of(CallStore, harness.seen) if slow in call.rows][-1]
+    harness.mute = ()
+    harness.step(StoreAnswered(late.token, harness.store.apply(0, late.rows, harness.now_ns)))
+    harness.tick(10)
+    assert left(harness) == 0
+
+
+def test_a_planned_node_that_was_a_member_and_died_is_not_waited_for():
+    harness = Harness(replicated=True)
+    harness.all_is_safe()
+    harness.step(submitted(bag(4)))
+    harness.store.join = lambda infos, now_ns=0: harness.store.members  # type: ignore[method-assign]
+    harness.step(MembersHeard(Members(5, MEMBERS.infos[:1])))
+    harness.all_is_safe()
+    harness.step(CloseAsked(keep=True))
+    for _ in range(20):
+        taken = [SubmissionTaken(0, message.batch) for node, message in sent(Submission, harness.seen) if node == 0]
+        harness.now_ns += LEASE_NS
+        harness.step(TIMER, *taken)
+        harness.all_is_safe()
+    assert of(SessionClosed, harness.seen)
+
+
+def test_tasks_whose_home_has_died_get_nodes_that_can_run_them(monkeypatch: pytest.MonkeyPatch):
+    infos = tuple([NodeInfo(node, (ExecutorClass(2 if node in (1, 2) else 1),)) for node in range(4)])
+    members = Members(1, infos)
+    monkeypatch.setattr(test_session, "MEMBERS", members)
+    builder = GraphBuilder()
+    for _ in range(8):
+        builder.add_task("wide", 1_000_000, cores=2)
+    harness = Harness(replicated=True)
+    harness.all_is_safe()
+    drop_node(harness, 1)
+    harness.step(submitted(builder.build(), ROUND_ROBIN, members))
+    harness.step(MembersHeard(Members(3, tuple([info for info in infos if info.id != 1]))))
+    harness.all_is_safe()
+    assert {row.owner for row in created(harness.seen)} == {1, 2}

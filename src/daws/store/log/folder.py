@@ -23,7 +23,7 @@ from daws.model.errors import LogError
 from daws.store.log.frames import BadFrame, frame, frames, is_unlucky_end
 from daws.store.log.logged import StoreSettings
 
-FORMAT = 2
+FORMAT = 3
 _TITLE = b"daws store, format "
 TITLE = b"%s%d\n" % (_TITLE, FORMAT)
 _NAME = re.compile(r"(log|state)\.(\d{6,})")

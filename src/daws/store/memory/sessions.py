@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from daws.model.states import DONE as STATE_DONE
 from daws.model.states import FINAL, READY, WAITING
-from daws.model.task import AGAIN, FIRST_SPAWNED_ID, FROM_OUTSIDE, NodeId, Ready
+from daws.model.task import AGAIN, FIRST_SPAWNED_ID, FROM_OUTSIDE, NOBODY, NodeId, Ready
 from daws.store.memory.closed import FUNCTIONS, close
 from daws.store.memory.record import Record, has_ended, is_held, ready_of
 from daws.store.memory.references import forget, has_intent
@@ -45,8 +45,6 @@ from daws.wire.store import (
     owner_of,
     shard_of,
 )
-
-NOBODY: NodeId = -1
 
 
 def is_attached(store: MemoryStore, entry: SessionEntry, now_ns: int) -> bool:
@@ -140,6 +138,8 @@ def forget_session(store: MemoryStore, shard: Shard, row: wire.ForgetSession, no
     close(shard.closed, row.session)
     close(shard.closed, FUNCTIONS + row.session)
     shard.drop_retired((row.session, FUNCTIONS + row.session))
+    for spawned in (False, True):  # searches whose clients have died
+        shard.found.pop((row.session, spawned), None)
     return OK
 
 

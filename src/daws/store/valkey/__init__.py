@@ -17,7 +17,8 @@ shard at the same time; they conflict only if they change the same tasks.
     trouble   errors of the server, translated
     store     the store on an event loop
     blocking  the store without one
-    notes     data of a live cluster beside its tasks
+    safety    which acknowledged updates a failover could still lose
+    numbers   numbers of nodes and sessions that are never given twice
 """
 
 from importlib.util import find_spec

@@ -27,7 +27,7 @@ from daws.wire.store import MEMBERSHIP_SHARD
 
 log = logging.getLogger("daws.store")
 
-FORMAT = 2
+FORMAT = 3
 PAUSE_S, PAUSE_MAX_S = 0.02, 1.0
 SLOW_NS = 400_000_000
 """An answer that took this long means that the server was stopped or unreachable."""

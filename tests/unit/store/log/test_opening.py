@@ -195,8 +195,8 @@ def test_zeros_that_a_crash_left_are_cut_off(tmp_path):
 def test_another_format_is_refused(tmp_path):
     written(tmp_path / "store", list(calls(8, 2))).close()
     log = tmp_path / "store" / "log.000001"
-    log.write_bytes(log.read_bytes().replace(b"format 2", b"format 9"))
-    with pytest.raises(LogError, match="has format 9, and this daws reads format 2; use the daws that wrote it"):
+    log.write_bytes(log.read_bytes().replace(b"format 3", b"format 9"))
+    with pytest.raises(LogError, match="has format 9, and this daws reads format 3; use the daws that wrote it"):
         opened(tmp_path / "store")
 
 
