@@ -132,6 +132,7 @@ class Cluster(Lifetime, ClusterMethods):
         self.workers = nodes * workers
         self._folders = Folders()
         server: ForkServer | None = None
+        session: Session | None = None
         try:
             processes = nodes if nodes > 1 or node == "process" else 0
             if processes:
@@ -181,12 +182,14 @@ class Cluster(Lifetime, ClusterMethods):
             )
             server = None  # from now on the session's
             session.start()
+            self._opened(session, results)
         except BaseException:
             if server is not None:
                 server.bury(kill=True)
+            if session is not None:
+                session.engine.stop()
             self._remove_folders()
             raise
-        self._opened(session, results)
         self._is_tuned = tune
         if tune:
             tuning.begin()

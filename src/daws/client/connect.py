@@ -102,18 +102,19 @@ class ConnectedCluster(Cluster):
         self._folder = folder
         self._folders = Folders()
         self._janitor = Janitor(*self._folders.all())
+        joined: JoinedSession | None = None
         try:
-            joined = make(self._folders)
+            joined = self._joined = make(self._folders)
             joined.start()
-        except DawsError as error:
+            self.strategy = joined.strategy
+            self._opened(joined, results)
+        except BaseException as error:
+            if joined is not None:
+                joined.engine.stop()
             self._remove_folders()
-            raise error from None
-        except BaseException:
-            self._remove_folders()
+            if isinstance(error, DawsError):
+                raise error from None
             raise
-        self._joined = joined
-        self.strategy = joined.strategy
-        self._opened(joined, results)
         self._look()
 
     @property

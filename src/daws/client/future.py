@@ -181,7 +181,11 @@ class Future(Struct, Generic[T], gc=False, eq=False):
                 listener = self._told.pop(0)
             except IndexError:
                 return  # another thread was faster
-            listener()
+            try:
+                listener()
+            except BaseException:  # an exit, or Ctrl-C: the others wait all the same
+                self._tell_all()
+                raise
 
     def _wait(self, timeout: float | None) -> None:
         if not (timeout is None or hasattr(timeout, "__float__")):
@@ -191,8 +195,8 @@ class Future(Struct, Generic[T], gc=False, eq=False):
         lock.acquire()
         self._tell(lock.release)
         if not acquire(lock, timeout):
-            if self._told and lock.release in self._told:
-                self._told.remove(lock.release)
+            with suppress(ValueError, AttributeError):  # it was told just now
+                self._told.remove(lock.release)  # type: ignore[union-attr]
             raise TimeoutError(f"task {self.task} has not ended within {timeout:g} s")
 
     def __await__(self) -> Generator[Any, None, T]:

@@ -203,6 +203,15 @@ class SessionListener:
 
     def _end_all(self, reason: BaseException, state: int = FAILED) -> None:
         """End futures that will never end otherwise."""
+        stop: BaseException | None = None
         while self.futures:
-            task, future = self.futures.popitem()
-            end_pending((future, *self.outputs.pop(task, ())), state, reason)
+            task, future = next(iter(self.futures.items()), (0, None))
+            if future is None:
+                break
+            try:
+                end_pending((future, *self.outputs.pop(task, ())), state, reason)
+            except BaseException as error:  # a callback exits, or Ctrl-C: the others end all the same
+                stop = stop or error
+            self.futures.pop(task, None)
+        if stop is not None:
+            raise stop

@@ -118,10 +118,16 @@ class Session(SessionListener):
 
     def close(self, reason: BaseException) -> int:
         """End everything; how many tasks had not ended. Threads that wait for them are told `reason`."""
-        if self._memo is not None:
-            self._memo.close()
-        if self._closed is None:
-            self._keep_results()
+        try:
+            if self._memo is not None:
+                self._memo.close()
+            if self._closed is None:
+                self._keep_results()
+        finally:  # also when Ctrl-C ends the reading of results
+            self._end(reason)
+        return self.left
+
+    def _end(self, reason: BaseException) -> None:
         self._closed = self._closed or reason  # it may be broken already
         notebook.unwatch(self)
         self.brake.release()
@@ -132,7 +138,6 @@ class Session(SessionListener):
             self.left = len(self.futures)
             self._end_all(TaskCancelledError("the task was cancelled: its cluster was closed"), CANCELLED)
             forget_lost_interrupts()
-        return self.left
 
     def _keep_results(self) -> None:
         """Read the results whose futures somebody has: their files go with the session."""

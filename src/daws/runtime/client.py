@@ -72,16 +72,17 @@ class SessionDriver:
 
     def start(self) -> None:
         """Start the cluster. Return when workers can take tasks."""
-        self._thread = threading.Thread(target=self._run, name=self._thread_name, daemon=True)
-        self._thread.start()
+        thread = self._thread = threading.Thread(target=self._run, name=self._thread_name, daemon=True)
         try:
+            thread.start()
             self._ready.wait()
-        except BaseException:  # Ctrl-C: what has begun to start ends in good order
-            self._ready.wait()
-            self.stop()
+        except BaseException:  # Ctrl-C, perhaps while the thread begins: what has begun to start ends in good order
+            if self._ready.wait(ALIVE_S) or thread.is_alive():
+                self._ready.wait()
+                self.stop()
             raise
         if self._broken is not None:
-            self._thread.join()
+            thread.join()
             raise self._broken
 
     def stop(self) -> None:
@@ -153,7 +154,7 @@ class SessionDriver:
     def use_strategy(self, text: str) -> None:
         """Change the strategy. Return when all nodes use it. The text was checked before."""
         self._call(self._use_strategy, text)
-        self.counters()  # who answers has heard of it before
+        self.counters()  # a node that answers has received the change
 
     def _call(self, function: Callable[..., object], *args: object) -> None:
         try:  # noqa: SIM105 (each submission comes here: `suppress` would take three calls more)
@@ -187,12 +188,16 @@ class SessionDriver:
                 self._ready.set()
                 loop.run_forever()
             except BaseException as error:
-                if not self._ready.is_set():
+                if self._ready.is_set():
+                    self._break(error)  # nobody may wait for what will not come
+                else:
                     self._broken = self._broken or error
                 raise
             finally:
-                loop.run_until_complete(self._close())
-                loop.close()
+                try:
+                    loop.run_until_complete(self._close())
+                finally:
+                    loop.close()
         except BaseException as error:
             if self._ready.is_set():
                 raise

@@ -7,6 +7,7 @@ store, are calls of functions here.
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -107,7 +108,14 @@ class ThreadCluster(SessionDriver):
     def _asked(self, question: Callable[[], T]) -> T:
         if self.is_here:
             return question()
-        answer: T = self._answer(lambda asked: asked.set_result(question()))
+
+        def ask(asked: "Future[T]") -> None:
+            try:
+                asked.set_result(question())
+            except Exception as error:
+                asked.set_exception(error)
+
+        answer: T = self._answer(ask)
         return answer
 
     # -- the thread ----------------------------------------------------------------------------------------------------

@@ -55,10 +55,14 @@ class ForkServer:
             raise
         finally:
             theirs.close()
-        first = marshal.dumps((_path(), sys.argv, [*map(os.path.abspath, folders)], become))
-        with contextlib.suppress(OSError):  # it is gone, which `receive` will say
-            # The server reads already: a long path or argv may be larger than the buffer of the socket.
-            self.link.sendall(len(first).to_bytes(4, "little") + first)
+        try:
+            first = marshal.dumps((_path(), sys.argv, [*map(os.path.abspath, folders)], become))
+            with contextlib.suppress(OSError):  # it is gone, which `receive` will say
+                # The server reads already: a long path or argv may be larger than the buffer of the socket.
+                self.link.sendall(len(first).to_bytes(4, "little") + first)
+        except BaseException:  # Ctrl-C
+            self.bury(kill=True)
+            raise
 
     def hire(self, count: int) -> None:
         """Have the workers 1 to `count` forked while their owner imports the modules that it needs to talk to them."""

@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -278,3 +280,47 @@ def test_an_interrupted_cell_of_a_notebook_cancels_the_tasks_that_it_has_submitt
         assert [task.state for task in tasks] == ["cancelled"] * 3 and not first.done()
         assert "3 tasks that it had submitted are cancelled" in capsys.readouterr().err
         assert first.cancel() and before.result(60) == 1
+
+
+def _waited_for(futures: list[daws.Future[Any]]) -> list[threading.Thread]:
+    """Threads that wait for futures, whatever becomes of these."""
+
+    def wait_for(future: daws.Future[Any]) -> None:
+        with suppress(Exception):
+            future.result()
+
+    threads = [threading.Thread(target=wait_for, args=(future,), daemon=True) for future in futures]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def test_ctrl_c_while_results_are_kept_closes_the_cluster_all_the_same(monkeypatch: pytest.MonkeyPatch):
+    def interrupted(session: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sessions.Session, "_keep_results", interrupted)
+    cluster = daws.Cluster(1)
+    (waiter,) = _waited_for([cluster.submit(time.sleep, 1000)])
+    engine = cluster._session.engine
+    with pytest.raises(KeyboardInterrupt):
+        cluster.close(cancel=True)
+    waiter.join(30)
+    assert engine._thread is None and not waiter.is_alive()
+
+
+def test_callbacks_that_exit_while_a_cluster_is_closed_leave_no_thread_waiting():
+    def leave(future: Any) -> None:
+        sys.exit(3)
+
+    cluster = daws.Cluster(1)
+    futures = [cluster.submit(time.sleep, 1000) for _ in range(5)]
+    for future in futures:
+        future.add_done_callback(leave)
+    waiters = _waited_for(futures)
+    with suppress(SystemExit):
+        cluster.close(cancel=True)
+    for waiter in waiters:
+        waiter.join(30)
+    assert not any(waiter.is_alive() for waiter in waiters)
+    assert all(future.done() for future in futures)

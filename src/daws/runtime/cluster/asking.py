@@ -22,6 +22,7 @@ from daws.model.states import CANCELLED, DONE, FAILED
 from daws.model.task import NodeId
 from daws.runtime.cluster.access import open_store
 from daws.runtime.cluster.reach import Reach
+from daws.runtime.ports import StoreLink
 from daws.wire.cluster import AskCluster, ClusterIs, FromStore, Refused
 from daws.wire.session import TO_CLIENT, Count, Depart
 from daws.wire.store import (
@@ -62,6 +63,7 @@ class Tool:
     def __init__(self, reach: Reach) -> None:
         self.reach = reach
         self.cluster: ClusterIs
+        self._link: StoreLink | None = None
         self._tokens = count(1)
         self._waiting: asyncio.Future[Any] | None = None
 
@@ -76,7 +78,8 @@ class Tool:
         self.cluster = await self._ask(AskCluster())
 
     async def close(self) -> None:
-        await self._link.close()
+        if self._link is not None:
+            await self._link.close()
 
     async def call(self, shard: int, row: Row) -> AnswerType:
         """Make a call with one row."""
@@ -84,6 +87,7 @@ class Tool:
         return answers[0] if answers else None
 
     async def _ask(self, word: Any) -> Any:
+        assert self._link is not None
         self._waiting = asyncio.get_running_loop().create_future()
         self._link.send(word)
         try:
@@ -117,8 +121,8 @@ def ask(folder: str | Path, question: Callable[[Tool], Awaitable[T]]) -> T:
 
 async def _ask(reach: Reach, question: Callable[[Tool], Awaitable[T]]) -> T:
     tool = Tool(reach)
-    await tool.open()
     try:
+        await tool.open()
         return await question(tool)
     finally:
         await tool.close()

@@ -293,8 +293,10 @@ class Incarnation:
         for close in self._closing:
             close()
         if hasattr(self, "engine"):
-            await self.engine.close()
-            self.clients.close()  # workers may have printed last lines
+            try:
+                await self.engine.close()
+            finally:
+                self.clients.close()  # workers may have printed last lines
 
     def _welcome(self, link: Link[Any]) -> None:
         """Another node has come, or a client."""
@@ -342,7 +344,8 @@ class Incarnation:
         self.notes.learnt(fact)
 
     def on_broken(self, error: BaseException) -> None:
-        self._host._fail(error)
+        if self._host._life in (None, self):  # else another life has begun, which is whole
+            self._host._fail(error)
 
 
 def run_node(

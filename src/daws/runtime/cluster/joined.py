@@ -89,7 +89,7 @@ class JoinedCluster(SessionDriver):
         decisions: bool = False,
     ) -> None:
         """`files` is where results arrive that are asked for, `pending` says what has not ended as far as the session
-        knows. With a `name`, a session of that name is gone on with. `patience_s` is for the first answer. The
+        knows. With a `name`, the session of that name is continued. `patience_s` is for the first answer. The
         listener is told of `runs`, and of `decisions`."""
         super().__init__("daws-client", name)
         self.kept = kept
@@ -314,7 +314,7 @@ class JoinedCluster(SessionDriver):
     def _turn(self) -> None:
         wait_s = self._pace.wait_s(self.loop.time(), len(self._pending()), len(self.new_tasks), self.members)
         if wait_s > 0:
-            self.loop.call_later(wait_s, self._take_in)  # until then we are as good as awake
+            self.loop.call_later(wait_s, self._take_in)  # until then no call has to wake the thread
         else:
             self._take_in()
 
@@ -412,7 +412,7 @@ class JoinedCluster(SessionDriver):
         events.append(EndsHeard(outcomes))
 
     def _on_ended(self, outcomes: Sequence[Outcome]) -> None:
-        """Tasks have ended. Ask what those have raised of which nobody has said it."""
+        """Tasks have ended. Ask the store for exceptions that are missing."""
         self._pace.ended += len(outcomes)
         dim = [one for one in outcomes if one.state == FAILED and not one.failure]
         if dim and self._store.link is not None:

@@ -100,7 +100,7 @@ class PrivateCluster(JoinedCluster):
         """Write a file into the folder of one node and link it into that of another, as it cannot be made again."""
         until_s = monotonic() + NODES_S
         while not (places := self._hand_over(object_, packed, home)):
-            if self._broken is not None or self.is_here or monotonic() > until_s:
+            if self._broken is not None or self._is_closing or self.is_here or monotonic() > until_s:
                 raise UnavailableError(f"no node took an object of {packed.size_bytes:,} bytes", retry=True)
             sleep(LOOK_S)  # a new node is about to come
         return places
@@ -145,7 +145,7 @@ class PrivateCluster(JoinedCluster):
             self._server = ForkServer(*self._folders.all(), become="daws.runtime.cluster.child")
         self._children = Children(self.loop, self._server, self._on_up, self._on_gone, self._on_server_gone)
         self._children.start(self._start_store)
-        await self._full
+        await asyncio.gather(self._full, self._attached)  # nodes may be known before the session is open
 
     async def _end(self) -> None:
         """End the nodes. The session ends with its cluster."""
@@ -187,7 +187,7 @@ class PrivateCluster(JoinedCluster):
         if child.failure:
             error, how = exception_of(child.failure), f"because of an error ({exception_of(child.failure)})"
         if not self._full.done() or self._die_too_often():
-            self._give_up(error)
+            self._break(error)
             return
         if child.is_store:
             log.warning("the store has ended, %s; it is started again from its log", how)
@@ -213,13 +213,13 @@ class PrivateCluster(JoinedCluster):
         return len(self._deaths) > max(DEATHS_MAX, self._count_wanted)
 
     def _on_server_gone(self) -> None:
-        self._give_up(UnavailableError("the cluster's fork server has ended, and all nodes with it", retry=False))
+        self._break(UnavailableError("the cluster's fork server has ended, and all nodes with it", retry=False))
 
-    def _give_up(self, error: BaseException) -> None:
+    def _break(self, error: BaseException) -> None:
         if self._full.done():
-            self._break(error)
+            super()._break(error)
         elif not self._is_closing:
-            self._full.set_exception(error)
+            self._full.set_exception(error)  # `start` raises it
 
     # -- what the store says -------------------------------------------------------------------------------------------
 

@@ -117,11 +117,11 @@ class Sweeper:
                 if machine is not None:
                     out: list[SessionEffect] = []
                     machine.step(monotonic_ns(), (event,), out)
-                    self._carry_out(first, machine, out)
+                    self._carry_out(first, out)
         finally:
             self._is_at_work = False
 
-    def _carry_out(self, first: int, machine: SessionCore, effects: Sequence[Any]) -> None:
+    def _carry_out(self, first: int, effects: Sequence[Any]) -> None:
         for effect in effects:
             if isinstance(effect, CallStore):
                 self._call(effect)

@@ -283,3 +283,29 @@ def test_nothing_is_left_of_a_client_that_was_killed(tmp_path: Path):
         assert len(family) >= 8 and all(folder.exists() for folder in folders)
         owner.kill()
     assert gone(family, folders)
+
+
+def test_a_cluster_is_open_when_its_session_is(monkeypatch: pytest.MonkeyPatch):
+    """The nodes may be there long before the store has opened the session."""
+    call_store: Any = PrivateCluster._call_store
+    calls: list[Any] = []
+
+    def late(engine: PrivateCluster, effect: Any) -> None:
+        calls.append(effect)
+        if len(calls) == 1:
+            engine._full.add_done_callback(lambda _: engine.loop.call_later(0.2, call_store, engine, effect))
+        else:
+            call_store(engine, effect)
+
+    monkeypatch.setattr(PrivateCluster, "_call_store", late)
+    with Cluster(1, nodes=2) as cluster:
+        assert cluster.submit(pow, 2, 3).result(30) == 8
+
+
+def test_an_error_before_a_cluster_is_open_ends_its_start(monkeypatch: pytest.MonkeyPatch):
+    def fail(engine: PrivateCluster) -> None:
+        raise RuntimeError("no session")
+
+    monkeypatch.setattr(PrivateCluster, "_attach", fail)
+    with pytest.raises(RuntimeError, match="no session"):
+        Cluster(1, nodes=2)
