@@ -57,8 +57,10 @@ class World(AbstractContextManager["World"]):
                 given += ["--store-shards", str(self.shards)]
             self.daws("cluster", "init", str(self.cluster), "--store", self.store_url, *given)
             settings = self.cluster / "cluster.toml"
-            lines = [line for line in settings.read_text().splitlines() if not line.startswith("lease_s")]
-            settings.write_text("\n".join([*lines, f"lease_s = {self.lease_s}", ""]))
+            lines = [
+                line for line in settings.read_text().splitlines() if not line.startswith(("lease_s", "losses_max"))
+            ]
+            settings.write_text("\n".join([*lines, f"lease_s = {self.lease_s}", "losses_max = 9", ""]))
             if self.store_url == "embedded":
                 self.start_store()
             for host in range(self.count):

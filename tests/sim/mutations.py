@@ -242,8 +242,8 @@ MUTANTS = (
     ),
     Mutant(
         "two losses are enough", 4, "store/memory/estates.py",
-        "LOSSES_MAX = 3\n",
-        "LOSSES_MAX = 2\n",
+        "    if rare.losses >= losses_max:\n",
+        "    if rare.losses >= losses_max - 1:\n",
         where=("deadly",),
     ),
     Mutant(

@@ -22,6 +22,7 @@ LEASE_S = 6.0
 LEASE_S_MAX = 3600.0
 IDLE_S = 60.0
 IDLE_S_MAX = 86400.0
+LOSSES_LIMIT = 1000
 SHARDS_MAX = 256
 
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_BYTES_MAX - 1}}}", re.ASCII)
@@ -33,7 +34,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     `hosts` are addresses of machines: the embedded store listens on the first of them, at `port`. Nodes listen on any
     free port, or on one of `node_ports` (first and last). A node that is silent for `lease_s` is taken for dead, and
-    other nodes take over its tasks. Links that are not used for `idle_s` are closed.
+    other nodes take over its tasks. Links that are not used for `idle_s` are closed. A task that was running on
+    `losses_max` nodes when they died fails.
 
     `store` may be several addresses with commas between them. The files beside it are for addresses that begin with
     rediss:// and lie in the cluster's folder. Such a store is divided into `store_shards`; 0 lets the server's kind
@@ -52,6 +54,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     node_ports: tuple[int, int] = (0, 0)
     lease_s: float = LEASE_S
     idle_s: float = IDLE_S
+    losses_max: int = 3
 
     @classmethod
     def load(cls, folder: str | Path) -> "ClusterConfig":
@@ -118,6 +121,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ClusterError(f"lease_s {self.lease_s:g}: expected 0.1 to {LEASE_S_MAX:g} seconds")
         if not 1 <= self.idle_s <= IDLE_S_MAX:
             raise ClusterError(f"idle_s {self.idle_s:g}: expected 1 to {IDLE_S_MAX:g} seconds")
+        if not 1 <= self.losses_max <= LOSSES_LIMIT:
+            raise ClusterError(f"losses_max {self.losses_max}: expected 1 to {LOSSES_LIMIT} nodes")
 
     @property
     def store_urls(self) -> tuple[str, ...]:
@@ -165,6 +170,9 @@ lease_s = {self.lease_s}
 
 # Connections that are not used for this many seconds are closed, and opened again when they are needed.
 idle_s = {self.idle_s}
+
+# A task that was running on this many nodes when they died is not tried again: it may have killed them.
+losses_max = {self.losses_max}
 """
 
 

@@ -302,7 +302,7 @@ def test_ctrl_c_while_results_are_kept_closes_the_cluster_all_the_same(monkeypat
     monkeypatch.setattr(sessions.Session, "_keep_results", interrupted)
     cluster = daws.Cluster(1)
     (waiter,) = _waited_for([cluster.submit(time.sleep, 1000)])
-    engine = cluster._session.engine
+    engine = cluster._open().engine
     with pytest.raises(KeyboardInterrupt):
         cluster.close(cancel=True)
     waiter.join(30)

@@ -50,6 +50,7 @@ def test_what_is_written_is_read(config: ClusterConfig, tmp_path: Path):
         ("name = 'x'\nport = 0", "port 0: expected 1 to 65535"),
         ("name = 'x'\nnode_ports = [9, 8]", r"node_ports \[9, 8\]: expected a first and a last"),
         ("name = 'x'\nlease_s = 0.01", "lease_s 0.01: expected 0.1 to 3600 seconds"),
+        ("name = 'x'\nlosses_max = 0", "losses_max 0: expected 1 to 1000 nodes"),
         ("name = 'x'\nlease_s = nan", "lease_s nan: expected"),
         ("name = 'x'\nstore_shards = -1", "store_shards -1: expected 1 to 256, or 0 for what suits the server"),
         ("name = 'x'\nstore_shards = 257", "store_shards 257: expected 1 to 256"),

@@ -27,6 +27,7 @@ from daws.store.log import StoreSettings
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record, has_ended
 from daws.store.memory.snapshot import commit_count, commits_since
+from daws.store.memory.store import LOSSES_MAX
 from daws.wire.cluster import TO_STORE, Enrol, NodeDied, NowMembers, Refused, ToStore
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelTaken, MessageType, SubmissionTaken
@@ -61,10 +62,15 @@ UNREAD_MAX = 1_000_000
 log = logging.getLogger("daws.store")
 
 
-def settings_of(lease_ns: int, first_session: int = 1) -> StoreSettings:
+def settings_of(lease_ns: int, first_session: int = 1, losses_max: int = LOSSES_MAX) -> StoreSettings:
     """The settings of a live store."""
     return StoreSettings(
-        lease_ns=lease_ns, replicas_max=COPIES_MAX, direct=True, retired_max=RETIRED_MAX, first_session=first_session
+        lease_ns=lease_ns,
+        replicas_max=COPIES_MAX,
+        direct=True,
+        retired_max=RETIRED_MAX,
+        first_session=first_session,
+        losses_max=losses_max,
     )
 
 

@@ -49,7 +49,7 @@ def run_store(folder: Path, idle_s: float = 0.0, ready: Callable[[str], None] = 
         return False
     loop = uvloop.new_event_loop()
     asyncio.set_event_loop(loop)
-    store, files = open_store(state / "store", settings_of(reach.lease_ns))
+    store, files = open_store(state / "store", settings_of(reach.lease_ns, losses_max=reach.config.losses_max))
     group = GroupSync(loop, files)
     server = StoreServer(loop, store, STRATEGY, group.when_safe)
     try:

@@ -14,7 +14,7 @@ from daws.model.cluster import Members, NodeInfo
 from daws.model.task import NodeId
 from daws.store.memory.members import strike
 from daws.store.memory.sessions import attachment
-from daws.store.memory.store import MemoryStore
+from daws.store.memory.store import LOSSES_MAX, MemoryStore
 from daws.wire.store import (
     MEMBERSHIP_SHARD,
     AnswerType,
@@ -49,6 +49,7 @@ class StoreSettings(Struct, frozen=True, array_like=True):
     direct: bool = False
     retired_max: int = 0
     first_session: int = 1
+    losses_max: int = LOSSES_MAX
 
 
 class LoggedCall(Struct, frozen=True, array_like=True, gc=False):
@@ -82,6 +83,7 @@ class LoggedStore(MemoryStore):
             settings.direct,
             settings.retired_max,
             settings.first_session,
+            settings.losses_max,
         )
         self.log = log
         self.ahead_ns = 0  # how far its clock is ahead of its caller's, which may have begun anew with the machine
@@ -136,6 +138,7 @@ def set_up(store: MemoryStore, settings: StoreSettings) -> None:
     """Prepare to replay calls that were made with these settings. Leases do not expire by themselves meanwhile."""
     store.lease_ns = NEVER_NS
     store.replicas_max = settings.replicas_max
+    store.losses_max = settings.losses_max
     store.history = settings.history
     store.direct = settings.direct
     store.retired_max = settings.retired_max

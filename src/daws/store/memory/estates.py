@@ -20,8 +20,6 @@ from daws.store.memory.store import HeldIntent, MemoryStore, Shard, serves
 from daws.wire import store as wire
 from daws.wire.store import REMAKE_FOR, SATISFY, STOP, STRUCK, AnswerType, OutboxEntry, outbox_key
 
-LOSSES_MAX = 3
-
 
 @serves(wire.TakeOver)
 def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int) -> AnswerType:
@@ -53,7 +51,7 @@ def take_over(store: MemoryStore, shard: Shard, row: wire.TakeOver, now_ns: int)
             shard.left[row.dead].append(task)
             more = True
             break
-        heir = _inherit(shard, record, row.node, died=row.dead not in store.departed)
+        heir = _inherit(shard, record, row.node, row.dead not in store.departed, store.losses_max)
         if store.history:
             note(record, now_ns)
         if heir is not None:
@@ -90,7 +88,7 @@ def _left_by(shard: Shard, dead: NodeId) -> Iterator[tuple[int, Record]]:
             return
 
 
-def _inherit(shard: Shard, record: Record, heir: NodeId, died: bool) -> Ready | None:
+def _inherit(shard: Shard, record: Record, heir: NodeId, died: bool, losses_max: int) -> Ready | None:
     rare = record.more()
     if died and (rare.announced or not rare.losses):
         rare.losses += 1
@@ -99,9 +97,9 @@ def _inherit(shard: Shard, record: Record, heir: NodeId, died: bool) -> Ready | 
     record.edges = None
     record.state = READY
     new_attempt(shard, record, heir)
-    if rare.losses >= LOSSES_MAX:
+    if rare.losses >= losses_max:
         task = record.spec.id
-        error = f"task {task} was running on {LOSSES_MAX} nodes when they died; it is not tried again"
+        error = f"task {task} was running on {losses_max} nodes when they died; it is not tried again"
         fail(shard, record, error, heir, ())
         return None
     return ready_of(record)

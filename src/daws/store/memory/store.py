@@ -94,6 +94,10 @@ def is_over(shard: Shard, task: int) -> bool:
     return task in shard.records or is_closed(shard.closed, task)
 
 
+LOSSES_MAX = 3
+"""The default of `losses_max`: one death may be an accident, and so may two."""
+
+
 class MemoryStore:
     """All shards in one process. `calls` and `touched` count the requests that a real store would have served."""
 
@@ -106,18 +110,21 @@ class MemoryStore:
         direct: bool = False,
         retired_max: int = 0,
         first_session: int = 1,
+        losses_max: int = LOSSES_MAX,
     ) -> None:
         """Make an empty store.
 
         `direct`: a commit satisfies the children in its own shard in the same update. `retired_max`: the number of
         retired tasks that the store remembers (0: all). A limit is safe only if no message about a task comes very
-        late, and no child is named before it exists. Sessions are numbered from `first_session` on.
+        late, and no child is named before it exists. Sessions are numbered from `first_session` on. A task that was
+        running on `losses_max` nodes when they died fails.
         """
         self.direct = direct
         self.retired_max = retired_max
         self.shard_count = shard_count
         self.lease_ns = lease_ns
         self.replicas_max = replicas_max
+        self.losses_max = losses_max
         self.history = history
         self.shards = [Shard() for _ in range(shard_count)]
         self.leases: dict[NodeId, int] = {}

@@ -19,7 +19,7 @@ from daws.model.task import NodeId
 from daws.store.memory import MemoryStore
 from daws.store.memory.record import Record
 from daws.store.memory.references import retire
-from daws.store.memory.store import HANDLERS, Handler, Shard
+from daws.store.memory.store import HANDLERS, LOSSES_MAX, Handler, Shard
 from daws.store.valkey import cells
 from daws.store.valkey.bursts import BURSTS
 from daws.store.valkey.cells import DEAD, ENROLLED, ESTATES, LEASES, MEMBERS, SESSION_LEASES, SESSIONS, STAMP_BYTES
@@ -35,6 +35,7 @@ class StoreOptions(Struct, frozen=True):
     replicas_max: int = 2
     history: bool = False
     direct: bool = False
+    losses_max: int = LOSSES_MAX
 
 
 class Outage(Struct, frozen=True):
@@ -88,6 +89,7 @@ class Attempt(MemoryStore):
         self.shard_count = options.shard_count
         self.lease_ns = options.lease_ns
         self.replicas_max = options.replicas_max
+        self.losses_max = options.losses_max
         self.history = options.history
         self.number = number
         self.caches = caches  # cells of other shards that were fetched for this call

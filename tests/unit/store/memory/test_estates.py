@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from daws.model.states import FAILED, READY
+from daws.model.task import TaskSpec
 from daws.store.log.state import Restoring, parts_of
 from daws.store.memory import MemoryStore
 from daws.testing import created
-from daws.wire.store import ANNOUNCE, Buried, Claim, Estate, Finish, Inspect, Story, TakeOver
+from daws.wire.store import ANNOUNCE, Buried, Claim, Estate, Finish, Inspect, Story, Submit, TakeOver
 
 
 def with_tasks(*tasks: int, history: bool = False) -> MemoryStore:
@@ -108,3 +111,20 @@ def test_an_estate_that_is_half_taken_goes_on_after_a_restart():
     assert restored.shards[0].left == store.shards[0].left != {}
     for part in (1, 2):
         assert store.apply(0, [TakeOver(0, 5, part, 2)], 0) == restored.apply(0, [TakeOver(0, 5, part, 2)], 0)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_task_fails_when_as_many_nodes_have_died_with_it_as_the_store_allows(most: int):
+    store = MemoryStore(losses_max=most)
+    task, node = 1, 0
+    store.apply(0, [Submit(TaskSpec(task, outputs=(task,)), (), node)], 0)
+    for loss in range(most):
+        record = store.record(task)
+        assert record is not None and record.state == READY
+        store.apply(0, [Claim(task, node, record.move, node, ANNOUNCE)], 0)
+        store.apply(0, [TakeOver(node, node + 1)], 0)
+        node += 1
+        assert loss + 1 == most or store.record(task).owner == node  # type: ignore[union-attr]
+    record = store.record(task)
+    assert record is not None and record.state == FAILED and record.rare is not None
+    assert record.rare.error == f"task {task} was running on {most} nodes when they died; it is not tried again"

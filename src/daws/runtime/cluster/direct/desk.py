@@ -31,7 +31,8 @@ Received = Callable[[list[Any]], None]
 
 
 async def open_store(reach: Reach) -> ValkeyStore:
-    options = StoreOptions(reach.config.store_shards, reach.lease_ns, COPIES_MAX, direct=True)
+    config = reach.config
+    options = StoreOptions(config.store_shards, reach.lease_ns, COPIES_MAX, direct=True, losses_max=config.losses_max)
     return await ValkeyStore.open(reach.server_address(), options, OPEN_S, is_trial=True)
 
 
