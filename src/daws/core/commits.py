@@ -33,6 +33,7 @@ from daws.wire.store import (
     UNKNOWN,
     AnswerType,
     Committed,
+    Estate,
     Finish,
     FinishSmall,
     Resume,
@@ -120,7 +121,9 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     copies = core.objects.copies
     if task not in core.objects.made:  # else a newer run of it has won here, and made the same objects
         drop_made(core, tuple([one for one in row.outputs if one.object not in copies]))  # a copy of what won stays
-    if isinstance(answer, Stopped):
+    if isinstance(answer, Estate):
+        accept_all(core, answer.ready)  # the run was committed once, and made these ready
+    elif isinstance(answer, Stopped):
         if ready is not None:
             when_safe(core, partial(release_inputs, core, ready))  # failed for good: it reads nothing any more
         spread_stop(core, task, answer)

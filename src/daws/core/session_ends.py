@@ -69,6 +69,7 @@ class SessionEnds:
         "_looked_up",
         "_read_every_ns",
         "_read_to",
+        "_to_seek",
         "_verified",
         "pending",
         "read_at_ns",
@@ -79,6 +80,9 @@ class SessionEnds:
         self._read_to = [0] * shard_count
         self._looked_up: dict[int, None] = {}  # tasks that have ended, and are asked how, or what they have made
         self._verified: dict[int, None] = {}  # tasks that the store may have lost
+        # Tasks whose commits may have been dropped unread, and of which it is not known yet whether the store has them.
+        # A store that forgets takes a task that it does not know for one that has ended.
+        self._to_seek: dict[int, None] = {}
         self._ended: list[Outcome] = []
         self._fallen: dict[int, tuple[int, str]] = {}  # tasks that did not end well: their states and errors
         self._has_news = False  # the logs told of an end that nobody else had told
@@ -98,6 +102,7 @@ class SessionEnds:
         self.pending.clear()
         self._looked_up.clear()
         self._verified.clear()
+        self._to_seek.clear()
 
     def read(self, core: "SessionCore", now_ns: int) -> None:
         """Ask for the ends since the last time, less often while others tell of all ends."""
@@ -115,6 +120,9 @@ class SessionEnds:
         """Ask again, on each tick, about tasks that had ended but are being made again, or were lost."""
         for task in self._looked_up:
             core.ask_once(task, Locate(task))
+        for task in [one for one in self._to_seek if one not in core.writing.unwritten]:
+            del self._to_seek[task]
+            core.ask(task, Inspect(task, brief=True))
 
     def on_log(self, core: "SessionCore", shard: int, row: ReadLog, answer: AnswerType) -> None:
         if not isinstance(answer, Log):
@@ -155,7 +163,11 @@ class SessionEnds:
         # Before all is written, a store that forgets takes a task that it does not know for one that has ended.
         graph = core.graph.pending() if core.graph is not None and core.graph.is_written else ()
         for task in chain(self.pending, graph):
-            if shard_of(task, core.shard_count) == shard and task not in self._looked_up:
+            if shard_of(task, core.shard_count) != shard or task in self._looked_up:
+                continue
+            if task in core.writing.unwritten:
+                self._to_seek[task] = None
+            else:
                 core.ask(task, Inspect(task, brief=True))
 
     def verify(self, core: "SessionCore", shard: int) -> None:

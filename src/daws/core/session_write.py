@@ -349,6 +349,7 @@ class Writing:
         row = self.unwritten.pop(task, None)
         self._growing.pop(task, None)
         if row is not None:
+            self.on_cancelled(task)  # it was doomed before, and was written once more after a failover
             self._doomed[task] = row
         core.cancels.want(task, error)
 

@@ -119,7 +119,7 @@ def finish(store: MemoryStore, shard: Shard, row: wire.Finish, now_ns: int) -> A
         return Committed(key, tuple(record.children), mark=mark, held=record.held)
     mine = record.owner == row.node or (rare is not None and row.node in rare.replicas)
     if not mine or record.attempt != row.attempt:
-        return FINAL_CODE.get(record.state, REFUSED)
+        return _told_before(store, shard, record, row.node) or FINAL_CODE.get(record.state, REFUSED)
     if record.state != READY and record.state != SUSPENDED:
         return _finished_before(store, shard, record, row)
     rivals: tuple[NodeId, ...] = ()
@@ -249,15 +249,22 @@ def _take_of_many(record: Record, edges: set[int], parent: int, inputs: tuple[In
         record.inputs = read_by(record.spec, record.inputs)
 
 
-def _told_here(shard: Shard, record: Record) -> tuple[Ready, ...]:
-    """Children that became ready when this task was committed, and have not moved since."""
-    task, node = record.spec.id, record.owner
+def _told_here(shard: Shard, record: Record, node: NodeId) -> tuple[Ready, ...]:
+    """Children that became ready when this node committed the task, and have not moved since."""
+    task = record.spec.id
     found = []
     for number in record.children:
         child = shard.records.get(number)
         if child is not None and child.state == READY and child.owner == node and child.edges == task:
             found.append(ready_of(child, AGAIN))
     return tuple(found)
+
+
+def _told_before(store: MemoryStore, shard: Shard, record: Record, node: NodeId) -> wire.Estate | None:
+    """The children that a node owns since it committed the task, if its run does not count any more because the objects
+    were made again elsewhere. The node may not have received the first answer, and does not know of them."""
+    ready = _told_here(shard, record, node) if store.direct and node not in shard.dead else ()
+    return wire.Estate(ready) if ready else None
 
 
 def _finished_before(store: MemoryStore, shard: Shard, record: Record, row: wire.Finish) -> AnswerType:
@@ -281,7 +288,7 @@ def _commit_answer(store: MemoryStore, shard: Shard, record: Record, rivals: tup
     key = outbox_key(record.spec.id, SATISFY)
     held = is_held(record)
     entry = shard.outbox.get(key)
-    ready = _told_here(shard, record) if store.direct else ()
+    ready = _told_here(shard, record, record.owner) if store.direct else ()
     stop = stop_spawned(shard, record, record.owner)
     if entry is None:
         return Committed(-1, (), rivals, tuple(record.children), ready=ready, held=held, stop=stop)

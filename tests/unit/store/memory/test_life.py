@@ -6,7 +6,20 @@ from daws.model.task import AGAIN, Input, Ready
 from daws.store.memory import MemoryStore
 from daws.testing import created, task
 from daws.testing.build import object_at
-from daws.wire.store import Cancel, Claim, Clear, Committed, Create, Finish, Register, Retain, Satisfy, outbox_key
+from daws.wire.store import (
+    DONE,
+    Cancel,
+    Claim,
+    Clear,
+    Committed,
+    Create,
+    Estate,
+    Finish,
+    Register,
+    Retain,
+    Satisfy,
+    outbox_key,
+)
 
 
 def direct(graph: dict[int, list[int]], shards: int = 1) -> MemoryStore:
@@ -160,3 +173,18 @@ def test_direct_or_not_the_same_tasks_become_ready():
                 found[number] += [told] if isinstance(told, Ready) else []
     assert found[0] == found[1]
     assert [one.spec.id for one in found[0]] == [2, 3, 4]
+
+
+def test_a_node_whose_run_counts_no_more_learns_which_children_it_owns():
+    """Its first answer was lost, and the objects were made again elsewhere since (seed 4208)."""
+    store = direct({1: [], 2: [1]})
+    finish = Finish(1, 0, 0, (object_at(1, 0),))
+    (first,) = store.apply(0, [finish], 0)
+    assert isinstance(first, Committed) and [one.spec.id for one in first.ready] == [2]
+    record = store.record(1)
+    assert record is not None
+    record.owner, record.attempt = 5, 1  # node 5 makes the object again
+    (again,) = store.apply(0, [finish], 0)
+    assert isinstance(again, Estate) and [one.spec.id for one in again.ready] == [2]
+    store.apply(0, [Claim(2, 0, again.ready[0].move, 7, 0)], 0)
+    assert store.apply(0, [finish], 0) == [DONE], "the child is another node's by now"
