@@ -32,8 +32,8 @@ def add_arguments(parser: Parser) -> None:
         parser.set_defaults(act=act)
         return parser
 
-    init = add("init", init_folder, "make a new folder", "Make the folder of a new cluster, with its keys.")
-    init.add_argument("folder", metavar="DIR", help="the folder, which must not exist yet")
+    init = add("init", init_folder, "make a new cluster", "Make the folder of a new cluster, with its keys.")
+    init.add_argument("folder", metavar="DIR", help="the folder: a new one, or an empty one")
     init.add_argument(
         "--name",
         dest="cluster_name",

@@ -1,5 +1,6 @@
 """The configuration of a cluster: `cluster.toml` in its folder, checked before anything else is done with it."""
 
+import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -62,7 +63,14 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         try:
             text = path.read_text("utf-8")
         except FileNotFoundError:
-            raise ClusterError(f"{folder}: there is no {FILE}; 'daws cluster init {folder}' makes a cluster") from None
+            raise ClusterError(
+                f"{folder}: there is no {FILE}. Is this the right folder? 'daws cluster init' makes a new cluster in a "
+                "folder of its own"
+            ) from None
+        except NotADirectoryError:
+            is_config = path.parent.name == FILE
+            cure = f"folder: {os.path.dirname(folder) or '.'!r}" if is_config else "folder of a cluster"
+            raise ClusterError(f"{folder} is a file; give the {cure}") from None
         except (OSError, UnicodeDecodeError) as error:
             raise ClusterError(f"{path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from error
         try:

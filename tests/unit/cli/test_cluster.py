@@ -27,10 +27,22 @@ def test_everything_is_on_the_loopback_unless_told_otherwise(tmp_path: Path):
     assert ClusterConfig.load(tmp_path / "lab") == ClusterConfig(name="other", hosts=("127.0.0.1",), store="embedded")
 
 
+def test_an_empty_folder_becomes_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "lab"
+    folder.mkdir(mode=0o755)
+    monkeypatch.chdir(folder)
+    assert main(["cluster", "init", "."]) == 0
+    assert ClusterConfig.load(folder).name == "lab" and folder.stat().st_mode & 0o777 == 0o700
+    kept = sorted(folder.iterdir())
+    assert main(["cluster", "init", "."]) == 2
+    assert sorted(folder.iterdir()) == kept
+
+
 @pytest.mark.parametrize(
     ("typed", "says"),
     [
-        (["init", "."], "exists already"),
+        (["init", "/tmp"], "/tmp exists already; a cluster is made in a new or empty folder"),
+        (["init", "/dev/null"], "/dev/null exists already"),
         (["init", "new", "--store", "mysql://"], "store 'mysql://'"),
         (["init", "new", "--port", "70000"], "port 70000: expected 1 to 65535"),
         (["init", "new", "--port", "x"], "not a whole number"),

@@ -67,11 +67,24 @@ def test_nonsense_is_refused_in_one_line(text: str, why: str, tmp_path: Path):
 
 
 def test_folders_without_a_cluster(tmp_path: Path):
-    with pytest.raises(ClusterError, match=f"daws cluster init {tmp_path}"):
+    with pytest.raises(ClusterError) as refused:
         ClusterConfig.load(tmp_path)
+    assert str(refused.value) == (
+        f"{tmp_path}: there is no cluster.toml. Is this the right folder? 'daws cluster init' makes a new cluster in a "
+        "folder of its own"
+    )
     (tmp_path / "cluster.toml").write_bytes(b"name = '\xff'")
     with pytest.raises(ClusterError, match="not UTF-8"):
         ClusterConfig.load(tmp_path)
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path):
+    (tmp_path / "cluster.toml").write_text("name = 'x'")
+    (tmp_path / "other").write_text("")
+    with pytest.raises(ClusterError, match=rf"cluster\.toml is a file; give the folder: '{tmp_path}'$"):
+        ClusterConfig.load(f"{tmp_path}/cluster.toml")
+    with pytest.raises(ClusterError, match=r"other is a file; give the folder of a cluster$"):
+        ClusterConfig.load(tmp_path / "other")
 
 
 def test_nodes_listen_where_they_may():

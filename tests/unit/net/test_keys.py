@@ -29,8 +29,8 @@ def test_a_new_folder_is_its_owners_alone(cluster: Path):
 
 
 def test_what_exists_is_not_touched(tmp_path: Path):
-    (tmp_path / "mine").mkdir()
-    for path in (tmp_path / "mine", tmp_path / "nowhere" / "x"):
+    (tmp_path / "mine").write_text("")
+    for path in (tmp_path, tmp_path / "mine", tmp_path / "nowhere" / "x"):
         with pytest.raises(ClusterError):
             init_cluster(path, LAB)
     with pytest.raises(ClusterError, match="name ''"):
@@ -39,13 +39,19 @@ def test_what_exists_is_not_touched(tmp_path: Path):
 
 
 def test_half_a_folder_is_none(tmp_path: Path, monkeypatch):
-    def full(path: Path, data: bytes) -> None:
-        raise OSError(28, "No space left on device")
+    write = folder_module._write
+
+    def full(path: Path, content: bytes, written: list[Path]) -> None:
+        if len(written) == 3:
+            raise OSError(28, "No space left on device")
+        write(path, content, written)
 
     monkeypatch.setattr(folder_module, "_write", full)
-    with pytest.raises(OSError, match="No space"):
-        init_cluster(tmp_path / "new", LAB)
-    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "empty").mkdir()
+    for name in ("new", "empty"):
+        with pytest.raises(OSError, match="No space"):
+            init_cluster(tmp_path / name, LAB)
+    assert [path.name for path in tmp_path.rglob("*")] == ["empty"]
 
 
 def test_without_cryptography_it_is_named(tmp_path: Path, monkeypatch):
