@@ -14,7 +14,7 @@ from daws.cli.options import (
     set_up_log,
     whole,
 )
-from daws.model.errors import UsageError
+from daws.model.errors import UnavailableError, UsageError
 
 ABOUT = """\
 Start a node of a cluster: it runs tasks on executors of this machine until it is told to
@@ -93,7 +93,11 @@ def run(arguments: argparse.Namespace) -> int:
     check_seconds("--leave-within", arguments.leave_within)
     host = "" if arguments.bind is None else _host(arguments.bind)
     reach = Reach(folder_of(arguments), "node")
-    host = host or reach.host_for_others()
+    try:
+        host = host or reach.host_for_others()
+    except UnavailableError as error:
+        reach.config.check_hosts(reach.folder, error)
+        raise
     check_open_files(workers if arguments.kind == "processes" else 0)
     set_up_log(arguments, reach.folder, "node")
     if arguments.kind == "threads":

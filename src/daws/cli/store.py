@@ -35,8 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     check_seconds("--idle", arguments.idle)
     folder = folder_of(arguments)
-    ClusterConfig.load(folder)  # before a log file is made there
+    config = ClusterConfig.load(folder)  # before a log file is made there
     set_up_log(arguments, folder, "store")
-    if not run_store(folder, arguments.idle) and not arguments.idle:
+    try:
+        is_first = run_store(folder, arguments.idle)
+    except UnavailableError as error:
+        config.check_hosts(folder, error)
+        raise
+    if not is_first and not arguments.idle:
         raise UnavailableError("the store of this cluster runs already", retry=False)
     return 0

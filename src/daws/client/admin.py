@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -21,6 +21,9 @@ from daws.model.cluster import Members
 from daws.model.context import format_context
 from daws.model.errors import UnavailableError, UsageError
 from daws.runtime.cluster import asking
+
+if TYPE_CHECKING:
+    from daws.net.config import ClusterConfig
 
 T = TypeVar("T")
 WITHIN_S = 60.0
@@ -85,11 +88,11 @@ def create_cluster(
 
 def describe_cluster(folder: Folder) -> ClusterDescription:
     """Read the settings of a cluster's folder and check its keys, as `daws cluster show` does."""
-    from daws.net.config import EMBEDDED, ClusterConfig, shown
+    from daws.net.config import EMBEDDED, shown
     from daws.net.keys import ROLES_OF, Keys, good_until
 
     path = Path(folder)
-    config = ClusterConfig.load(path)
+    config = config_of(folder)
     roles = tuple([role for role in ROLES_OF if (path / f"{role}.key").exists()])
     for role in roles:
         Keys(path, role).check()
@@ -105,6 +108,13 @@ def describe_cluster(folder: Folder) -> ClusterDescription:
         roles,
         f"{good_until(path):%Y-%m-%d}",
     )
+
+
+def config_of(folder: Folder) -> "ClusterConfig":
+    """Read `cluster.toml` in the folder of a cluster."""
+    from daws.net.config import ClusterConfig
+
+    return ClusterConfig.load(os.fspath(folder))
 
 
 def name_for(folder: Folder) -> str:
@@ -225,9 +235,7 @@ def read_log(
     """
     if level not in LEVELS:
         raise UsageError(f"level={level!r}: give one of {', '.join(LEVELS)}")
-    from daws.net.config import ClusterConfig
-
-    ClusterConfig.load(Path(folder))
+    config_of(folder)
     return _log_lines(LogReader(Path(folder)), node, LEVELS[level], follow)
 
 
@@ -254,8 +262,12 @@ def _order(folder: Folder, order: Callable[[asking.Tool], Awaitable[None]], is_t
 def _ask(folder: Folder, question: Callable[[asking.Tool], Awaitable[T]]) -> T:
     """Ask, with an event loop of its own: on another thread where one runs already, as in notebooks."""
     try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asking.ask(os.fspath(folder), question)
-    with ThreadPoolExecutor(1, "daws-ask") as thread:
-        return thread.submit(asking.ask, os.fspath(folder), question).result()
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asking.ask(os.fspath(folder), question)
+        with ThreadPoolExecutor(1, "daws-ask") as thread:
+            return thread.submit(asking.ask, os.fspath(folder), question).result()
+    except UnavailableError as error:
+        config_of(folder).check_hosts(folder, error)
+        raise

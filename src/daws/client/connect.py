@@ -87,7 +87,15 @@ def connect(
     make = partial(
         JoinedSession, limit_bytes=limit_bytes, join=join, modules=shipped, timeline=recording.timeline, facts=facts
     )
-    return ConnectedCluster(os.path.abspath(folder), make, results, recording)
+    try:
+        return ConnectedCluster(os.path.abspath(folder), make, results, recording)
+    except UnavailableError as error:
+        reach.config.check_hosts(folder, error)
+        raise
+
+
+OPTIONS = tuple(connect.__kwdefaults__ or ())
+"""The names of the options of `connect`."""
 
 
 class ConnectedCluster(Cluster):

@@ -4,7 +4,7 @@ import os
 import stat
 from contextlib import suppress
 from ipaddress import ip_address
-from socket import SOCK_DGRAM, getaddrinfo, socket
+from socket import SOCK_DGRAM, gaierror, getaddrinfo, socket
 from typing import NamedTuple
 
 from daws.model.errors import UnavailableError, UsageError
@@ -76,6 +76,15 @@ def host_towards(host: str) -> str:
         with suppress(OSError):  # there is no network
             return _own_address(ELSEWHERE)
     return own
+
+
+def why_unknown(host: str) -> str:
+    """The reason why the name of a machine cannot be resolved to an address; empty if it can."""
+    try:
+        getaddrinfo(host, PORT_MAX, type=SOCK_DGRAM)
+    except (gaierror, UnicodeError) as error:
+        return getattr(error, "strerror", None) or "not a name of a machine"
+    return ""
 
 
 def _own_address(host: str) -> str:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from daws.model.errors import ClusterError
-from daws.net.address import PORT_MAX, Tcp
+from daws.model.errors import ClusterError, UnavailableError
+from daws.net.address import PORT_MAX, Tcp, why_unknown
 from daws.wire import PROTOCOL
 
 FILE = "cluster.toml"
@@ -136,6 +136,22 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def store_urls(self) -> tuple[str, ...]:
         """The addresses of a store that is not embedded."""
         return () if self.store == EMBEDDED else tuple([one.strip() for one in self.store.split(",")])
+
+    @property
+    def store_hosts(self) -> tuple[str, ...]:
+        """The machines of the store: the first of the `hosts`, or the servers in its URLs. A unix socket has none."""
+        urls = self.store_urls
+        return tuple([host for url in urls if (host := urlsplit(url).hostname)]) if urls else self.hosts[:1]
+
+    def check_hosts(self, folder: str | os.PathLike[str], error: UnavailableError) -> None:
+        """Raise an error that names a machine of the store whose name is not found, if there is one. Called after an
+        attempt to reach the store has failed with this `error`."""
+        for host in self.store_hosts:
+            why = why_unknown(host)
+            if why:
+                key = "hosts" if self.store == EMBEDDED else "store"
+                said = f"'{key}' in {Path(folder) / FILE} names a machine that is not found: {host} ({why})"
+                raise UnavailableError(said, error.retry) from error
 
     def binds(self, host: str) -> Iterator[str]:
         """The addresses on this host where a node may listen: it tries one after the other."""

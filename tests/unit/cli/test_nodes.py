@@ -8,6 +8,8 @@ import pytest
 
 from daws.cli import main
 from daws.cli.node import _host
+from daws.client.connect import connect
+from daws.model.errors import UnavailableError
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, free_port
 
 
@@ -141,6 +143,18 @@ def test_what_no_node_could_take_is_refused_and_leaves_no_session_behind(
         assert "3 tasks of session 'early' are lost: there are no nodes to take them; 'daws node' starts" in said.err
         assert main(["sessions", *where]) == 0
         assert capsys.readouterr().out.startswith("there are no sessions")
+
+
+def test_a_machine_that_is_not_found_is_one_of_cluster_toml(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = tmp_path / "lab"
+    assert main(["cluster", "init", str(folder), "--host", "no.such.invalid"]) == 0
+    capsys.readouterr()
+    for words in (["node"], ["nodes"], ["store"]):
+        assert main([*words, "--cluster", str(folder)]) == 1
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert f"'hosts' in {folder}/cluster.toml names a machine that is not found: no.such.invalid (" in said
+    with pytest.raises(UnavailableError, match="names a machine that is not found: no"):
+        connect(folder, timeout=1)
 
 
 def test_which_cluster_has_to_be_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from daws.model.errors import ClusterError
+from daws.model.errors import ClusterError, UnavailableError
 from daws.net.config import ClusterConfig
 
 
@@ -85,6 +85,24 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path):
         ClusterConfig.load(f"{tmp_path}/cluster.toml")
     with pytest.raises(ClusterError, match=r"other is a file; give the folder of a cluster$"):
         ClusterConfig.load(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (ClusterConfig(name="x", hosts=("no.such.invalid", "b")), "'hosts' in lab/cluster.toml names a machine"),
+        (ClusterConfig(name="x", store="redis://127.0.0.1,redis://no.such.invalid:7"), "'store' in lab/cluster.toml"),
+    ],
+)
+def test_a_machine_of_the_store_that_is_not_found_is_named(config: ClusterConfig, said: str):
+    with pytest.raises(UnavailableError, match=f"^{said}.*: no.such.invalid [(]") as raised:
+        config.check_hosts("lab", UnavailableError("silence", retry=True))
+    assert raised.value.retry
+
+
+def test_nothing_is_said_if_all_machines_are_found():
+    for store in ("embedded", "unix:///run/valkey.sock"):
+        ClusterConfig(name="x", store=store).check_hosts("lab", UnavailableError("silence", retry=True))
 
 
 def test_nodes_listen_where_they_may():
