@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
 
 from daws.client import admin
 from daws.client.admin import NodeDescription, SessionDescription
 from daws.client.cluster import Cluster
 from daws.client.future import Future
 from daws.client.given import flag, size
+from daws.client.hints import refuse_connect_option
 from daws.client.modules import OwnModules, ShippedFunctions
 from daws.client.results import objects_of, output_futures
 from daws.client.session import Session
@@ -31,6 +32,7 @@ from daws.runtime.cluster.joined import JoinedCluster
 from daws.runtime.cluster.reach import Reach
 from daws.strategy import parse_strategy
 
+CLUSTER = "DAWS_CLUSTER"
 NAME_LENGTH_MAX = 100
 FETCHED_BYTES = 1 << 26
 FETCHED_MAX = 1000
@@ -41,7 +43,7 @@ T = TypeVar("T")
 
 
 def connect(
-    folder: str | os.PathLike[str],
+    folder: str | os.PathLike[str] | None = None,
     *,
     session: str = "",
     keep: bool = False,
@@ -54,9 +56,11 @@ def connect(
     plot: str | os.PathLike[str] | None = None,
     timeline: Timeline | None = None,
     explain: bool = False,
+    **others: Never,
 ) -> "ConnectedCluster":
     """Use the cluster of this folder, which `daws cluster init` has made and whose nodes `daws node` starts.
 
+    - `folder`: the folder of the cluster; by default the variable `DAWS_CLUSTER` names it, as for the commands.
     - `session`: a name under which a later client can connect to the same tasks and results.
     - `keep`: with True the session continues when this process ends or dies. Otherwise closing waits until all tasks
       have ended, and tasks that are left when this process dies are cancelled.
@@ -68,7 +72,9 @@ def connect(
     - `trace`, `export`, `plot`, `timeline`, `explain`: as in `daws.Cluster`, for the tasks of this session while this
       client is connected. Files are written on this machine.
     """
-    _check_folder(folder)
+    if others:
+        refuse_connect_option(next(iter(others)), OPTIONS)
+    folder = _checked_folder(folder)
     if len(session) > NAME_LENGTH_MAX or not session.isprintable():
         raise UsageError(f"session={session!r}: give a name of up to {NAME_LENGTH_MAX} letters")
     if keep and not session:
@@ -78,7 +84,7 @@ def connect(
     shipped = OwnModules(modules)
     results = memo_folder(memo)
     recording = Recording(trace, export, plot, timeline)
-    reach = Reach(os.fspath(folder), "client")
+    reach = Reach(folder, "client")
 
     def join(made: Session) -> JoinedCluster:
         notes = (recording.timeline is not None, facts is not None)
@@ -265,11 +271,16 @@ class JoinedSession(Session):
         return f"ask for at most {most}, or start a larger node ('daws node --executors {needs.cores}')"
 
 
-def _check_folder(folder: Any) -> None:
-    """Refuse addresses, which is what other libraries connect to."""
+def _checked_folder(folder: Any) -> str:
+    """The folder to connect to. Addresses are refused, which is what other libraries connect to."""
     cure = "give the folder that 'daws cluster init' made"
+    if folder is None:
+        folder = os.environ.get(CLUSTER)
+        if not folder:
+            raise UsageError(f"connect(): {cure}, or set {CLUSTER}")
     if not isinstance(folder, str | os.PathLike):
         raise UsageError(f"connect({folder!r:.100}): {cure}")
     path = os.fspath(folder)
     if "://" in path or (_ADDRESS.fullmatch(path) and not os.path.exists(path)):
         raise UsageError(f"connect({path!r}): {cure}, not an address")
+    return path

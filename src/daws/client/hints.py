@@ -159,6 +159,13 @@ def workers_of(given: Mapping[str, Any], workers: int | None, known: Iterable[st
     return workers
 
 
+def refuse_connect_option(name: str, known: Iterable[str]) -> NoReturn:
+    """There is no such option of `daws.connect`."""
+    own = TABLES["daws.connect(…)"]
+    cures = {**CLUSTER_OPTIONS, **dict.fromkeys(WORKERS, own["workers"]), **dict.fromkeys(KINDS, own["kind"]), **own}
+    _refuse("daws.connect", name, cures, known)
+
+
 def _is_so_anyway(name: str, value: Any) -> bool:
     if name == "processes" and not isinstance(value, bool):
         return False  # the number of workers

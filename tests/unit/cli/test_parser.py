@@ -11,6 +11,7 @@ import pytest
 
 from daws.cli import messages, options, parser
 from daws.cli.lists import QUESTIONS
+from daws.client import connect
 from daws.sim.profiles import PROFILES
 from daws.strategy import DECISIONS, DEFAULT
 
@@ -21,6 +22,7 @@ def test_defaults_are_those_of_the_layers_below():
     assert options.STRATEGY == DEFAULT
     assert tuple(PROFILES) == options.PROFILES
     assert tuple(QUESTIONS) == DECISIONS
+    assert options.CLUSTER == connect.CLUSTER
 
 
 @pytest.mark.parametrize("name", parser.COMMANDS)

@@ -17,6 +17,7 @@ from daws.client.hints import PACKAGE, TABLES, TASK_OPTIONS
 from daws.client.options import NAMES
 
 any_cluster: Any = Cluster
+any_connect: Any = daws.connect
 FORMS: dict[str, dict[str, Any]] = {"thread": {}, "threads": {"kind": "threads"}, "nodes": {"nodes": 2}}
 
 
@@ -205,6 +206,14 @@ def test_chunksize_is_understood(cluster: Cluster):
         (lambda c: daws.connect("tcp://h:8786"), "give the folder that 'daws cluster init' made"),
         (lambda c: daws.connect("h:8786"), "give the folder that 'daws cluster init' made"),
         (lambda c: daws.connect(cast(Any, None)), "give the folder that 'daws cluster init' made"),
+        (lambda c: any_connect("lab", sesion="a"), "daws.connect has no option 'sesion': did you mean session=?"),
+        (lambda c: any_connect("lab", workers=2), "'workers': workers are chosen by 'daws node --executors'"),
+        (lambda c: any_connect("lab", nodes=2), "'nodes': workers are chosen by 'daws node --executors'"),
+        (lambda c: any_connect("lab", n_jobs=2), "workers are chosen by 'daws node --executors'"),
+        (lambda c: any_connect("lab", strategy="mlb"), "cluster.use_strategy("),
+        (lambda c: any_connect("lab", dashboard_address=":1"), "there is no dashboard"),
+        (lambda c: any_connect("lab", colour=1), "there are session, keep, memory_bytes"),
+        (lambda c: any_connect(), "connect(): give the folder that 'daws cluster init' made, or set DAWS_CLUSTER"),
         (lambda c: daws.simulate("bag:tasks=2", node=2), "did you mean nodes=?"),
         (lambda c: daws.bound("bag:tasks=2", strategy=2), "there are latency_us"),
         (lambda c: daws.Graph().task("a", second=1), "did you mean seconds=?"),
@@ -216,6 +225,17 @@ def test_mistakes_are_answered_in_one_line(cluster: Cluster, call: Any, cure: st
     with pytest.raises((daws.UsageError, daws.ContextError)) as raised:
         call(cluster)
     assert cure in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_the_folder_of_connect_may_be_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "cluster.toml").write_text("name = 'x'")
+    with pytest.raises(daws.ClusterError, match=r"^\./lab/cluster\.toml is a file; give the folder: '\./lab'$"):
+        daws.connect("./lab/cluster.toml")
+    monkeypatch.setenv("DAWS_CLUSTER", "elsewhere")
+    with pytest.raises(daws.ClusterError, match=r"^elsewhere: there is no cluster\.toml"):
+        daws.connect()
 
 
 def test_sizes_may_be_text():
