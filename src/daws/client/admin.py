@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 WITHIN_S = 60.0
 """A node that is drained is gone after so many seconds at the latest."""
+GRACE_S = 15.0
+"""A node that is killed while it leaves is listed until its lease has run out."""
 Folder = str | os.PathLike[str]
 NAME = "daws"
 """The name of a cluster whose folder has a name that no cluster can have."""
@@ -205,6 +207,24 @@ def drain_node(folder: Folder, node: int | NodeDescription, within_s: float = WI
         raise UsageError(f"within={within_s:g}: give a number of seconds from 0 on")
     is_there = lambda: number in [one.node for one in list_nodes(folder)]  # noqa: E731
     _order(folder, lambda tool: asking.drain(tool, number, within_s), is_there)
+
+
+def wait_until_gone(folder: Folder, node: int, within_s: float = WITHIN_S) -> None:
+    """Wait until a node that was told to leave is gone. Raise UnavailableError if it is listed 15 seconds too late.
+
+    A store that does not answer is asked again until then.
+    """
+    until_s = time.monotonic() + within_s + GRACE_S
+    while True:
+        try:
+            if node not in [one.node for one in list_nodes(folder)]:
+                return
+            error = UnavailableError(f"node {node} is still there after {within_s + GRACE_S:g} s", retry=True)
+        except UnavailableError as found:
+            error = found
+        if not error.retry or time.monotonic() >= until_s:
+            raise error
+        time.sleep(LOOK_S)
 
 
 def list_sessions(folder: Folder) -> list[SessionDescription]:

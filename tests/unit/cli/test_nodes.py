@@ -8,6 +8,8 @@ import pytest
 
 from daws.cli import main
 from daws.cli.node import _host
+from daws.client import admin
+from daws.client.admin import NodeDescription
 from daws.client.connect import connect
 from daws.model.errors import UnavailableError
 from tests.unit.runtime.cluster.machines import DEADLINE_S, Machines, free_port
@@ -143,6 +145,41 @@ def test_what_no_node_could_take_is_refused_and_leaves_no_session_behind(
         assert "3 tasks of session 'early' are lost: there are no nodes to take them; 'daws node' starts" in said.err
         assert main(["sessions", *where]) == 0
         assert capsys.readouterr().out.startswith("there are no sessions")
+
+
+def test_a_drained_node_is_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with Machines(tmp_path) as machines:
+        machines.node()
+        machines.node()
+        nodes = machines.wait_for(2).nodes
+        for number, more in zip(nodes, ([], ["--quiet"]), strict=True):
+            words = ["drain", str(number), "--cluster", str(machines.folder), "--wait", "--within", "30"]
+            assert main([*words, *more]) == 0
+            said = capsys.readouterr()
+            line = f"node {number} leaves within 30 s; 'daws nodes' shows it until it is gone\nnode {number} is gone\n"
+            assert (said.out, said.err) == ("" if more else line, "")
+            assert main([*words, *more]) == 2
+            assert f"there is no node {number}" in capsys.readouterr().err
+
+
+def test_waiting_for_a_node_that_stays_ends(monkeypatch: pytest.MonkeyPatch):
+    stays, gone = [NodeDescription(3, "", 1, {})], list[NodeDescription]()
+    silent = UnavailableError("the store does not answer", retry=True)
+    answers: Iterator[list[NodeDescription] | UnavailableError] = iter([stays, silent, stays, gone])
+
+    def list_nodes(folder: object) -> list[NodeDescription]:
+        answer = next(answers)
+        if isinstance(answer, UnavailableError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(admin, "list_nodes", list_nodes)
+    admin.wait_until_gone("lab", 3)
+    monkeypatch.setattr(admin, "GRACE_S", 0.0)
+    for last, said in ((stays, "node 3 is still there after 0 s"), (silent, "does not answer")):
+        answers = iter([last])
+        with pytest.raises(UnavailableError, match=said):
+            admin.wait_until_gone("lab", 3, within_s=0)
 
 
 def test_a_machine_that_is_not_found_is_one_of_cluster_toml(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
