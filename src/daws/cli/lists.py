@@ -4,6 +4,7 @@ import inspect
 import shutil
 import textwrap
 
+from daws.cli.options import closest
 from daws.cli.table import as_json, grid
 from daws.model.errors import StrategyError
 from daws.strategy import (
@@ -47,7 +48,9 @@ def show_strategies(name: str | None, is_json: bool = False) -> int:
         except StrategyError as error:
             if ":" in name:
                 raise
-            raise StrategyError(f"{error}; decisions are {', '.join(DECISIONS)}") from error
+            meant = closest(name, [*PRESETS, *DECISIONS])
+            hint = f"; did you mean {meant}?" if meant else ""
+            raise StrategyError(f"{error}; decisions are {', '.join(DECISIONS)}{hint}") from error
         print(as_json(_document(strategy)) if is_json else _in_full(strategy))
     return 0
 

@@ -4,6 +4,7 @@ import argparse
 from collections import deque
 
 from daws.cli.importing import importing
+from daws.cli.messages import complain
 from daws.cli.options import Once, Parser, add_cluster_folder, folder_of, whole
 
 ABOUT = """\
@@ -36,13 +37,16 @@ def run(arguments: argparse.Namespace) -> int:
     with importing():
         from daws.cli.table import as_json
         from daws.client.admin import read_log
-        from daws.logs import line_of
+        from daws.logs import FOLDER, line_of
         from daws.model.errors import UsageError
 
     if arguments.last is not None and (arguments.follow or arguments.last < 1):
         raise UsageError("--last: give a number of at least 1, and leave out --follow")
     shown = as_json if arguments.json else line_of
-    lines = read_log(folder_of(arguments), node=arguments.node, level=arguments.level, follow=arguments.follow)
+    folder = folder_of(arguments)
+    lines = read_log(folder, node=arguments.node, level=arguments.level, follow=arguments.follow)
+    if not any((folder / FOLDER).glob("*.jsonl")):
+        complain("no log yet; 'daws node' starts a node")
     for line in lines if arguments.last is None else deque(lines, arguments.last):
         print(shown(line), flush=arguments.follow)
     return 0

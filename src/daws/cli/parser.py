@@ -40,7 +40,6 @@ ELSEWHERE = {
     **dict.fromkeys(("init", "create"), "'daws cluster init' makes a cluster"),
     "head": "the first 'daws node' starts the store; 'daws store' serves it alone",
     "simulate": "'daws sim' simulates",
-    "help": "'daws --help' lists all commands, 'daws COMMAND --help' describes one",
     "version": "'daws --version' prints the version",
 }
 """Commands of other tools, and the command of daws with the same meaning."""
@@ -73,7 +72,16 @@ def make_parser() -> argparse.ArgumentParser:
     for name, line in COMMANDS.items():
         command = commands.add_parser(name, help=line, formatter_class=Format, allow_abbrev=False)
         command.complete = _complete
+    described = commands.add_parser("help", allow_abbrev=False)  # without a line in the list of commands
+    described.add_argument("command", nargs="*", help="a command, such as node")
+    described.set_defaults(run=lambda given: _show_help(parser, given.command))
     return parser
+
+
+def _show_help(parser: Parser, command: list[str]) -> int:
+    """Print the help of a command, or of all. An unknown command is refused as without 'help'."""
+    parser.parse_args([*command, "--help"])
+    return 0
 
 
 def _complete(parser: Parser) -> None:

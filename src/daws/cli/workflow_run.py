@@ -19,7 +19,7 @@ from daws.cli.targets import check_apart, check_writable
 from daws.client.cluster import NODES_MAX, Cluster
 from daws.client.starting import WORKERS_MAX, check_files, default_nodes, default_workers
 from daws.formats import Execution, RecordedMachine, Workflow, write_wfformat
-from daws.model.errors import CommandError, UsageError
+from daws.model.errors import CommandError, UsageError, WorkflowError, WorkloadError
 from daws.model.graph import Graph
 from daws.predict.source import named, read_source
 from daws.runs.summary import summarise
@@ -37,7 +37,7 @@ FAILURES_SHOWN = 10
 def run_source(arguments: argparse.Namespace, nodes: int, workers: int, lacks: str) -> int:
     """Run a workflow file or a workload; `lacks` says what the strategy cannot do live."""
     check_targets(arguments)
-    source = read_source(arguments.what)
+    source = _source(arguments.what)
     workflow = named(source, graph_for(source, nodes, workers, arguments))
     check_execute(arguments)
     if arguments.execute:
@@ -53,6 +53,16 @@ def run_source(arguments: argparse.Namespace, nodes: int, workers: int, lacks: s
                 warnings.simplefilter("ignore", UserWarning)  # the same once more
             cluster = Cluster(workers, nodes=nodes, strategy=arguments.strategy, timeline=Timeline())
         return run_workflow(arguments, workflow, cluster, source.notes if isinstance(source, Workflow) else ())
+
+
+def _source(what: str) -> Workload | Workflow:
+    """The workload or workflow to run. The name of a script without its .py is refused with the whole name."""
+    try:
+        return read_source(what)
+    except (WorkloadError, WorkflowError):
+        if os.path.isfile(f"{what}.py") and not os.path.exists(what):
+            raise UsageError(f"there is no workload {shown(what)}; did you mean {what}.py?") from None
+        raise
 
 
 def cluster_size(arguments: argparse.Namespace) -> tuple[int, int]:

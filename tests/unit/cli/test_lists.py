@@ -41,6 +41,11 @@ def test_one_decision_with_all_answers(capsys, decision):
         assert all(f"{one.key}=" in shown for one in parameters_of(cls))
 
 
+def test_the_strategy_that_was_meant_is_named(capsys):
+    assert main(["strategies", "flsd"]) == 2
+    assert capsys.readouterr().err.endswith("; did you mean flds?\n")
+
+
 def test_all_workloads(capsys):
     assert main(["workloads"]) == 0
     shown = capsys.readouterr().out

@@ -72,6 +72,12 @@ def test_a_folder_that_is_none_of_a_cluster(tmp_path: Path, capsys: pytest.Captu
     assert "daws cluster init" in capsys.readouterr().err
 
 
+def test_a_cluster_that_never_ran_has_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    admin.create_cluster(tmp_path)
+    assert main(["logs", "--cluster", str(tmp_path), "--json"]) == 0
+    assert capsys.readouterr() == ("", "daws: no log yet; 'daws node' starts a node\n")
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_verbose_and_quiet(command: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from daws.cli import messages, options, parser
+from daws.cli import main, messages, options, parser
 from daws.cli.lists import QUESTIONS
 from daws.client import connect
 from daws.sim.profiles import PROFILES
@@ -83,6 +83,23 @@ def test_what_is_not_there_is_refused_with_what_may_have_been_meant(
         parser.make_parser().parse_args(typed.split())
     assert refused.value.code == 2
     assert capsys.readouterr().err.startswith(f"daws: error: {said}")
+
+
+@pytest.mark.parametrize("command", [[], ["drain"], ["cluster", "init"]], ids=" ".join)
+def test_help_is_a_command(command: list[str], capsys: pytest.CaptureFixture[str]):
+    said = []
+    for words in (["help", *command], [*command, "--help"]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        said.append(capsys.readouterr())
+        assert not ended.value.code
+    assert said[0] == said[1] and said[0].out.startswith(" ".join(["usage: daws", *command]))
+
+
+def test_help_for_no_command_names_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main(["help", "drein"])
+    assert "there is no command 'drein'; did you mean 'drain'?" in capsys.readouterr().err
 
 
 def test_defaults_of_sim():

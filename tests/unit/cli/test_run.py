@@ -129,6 +129,8 @@ def commands_file(folder: Path, program: str) -> str:
     ("argv", "message"),
     [
         (["no-such-kind"], "there is no workload"),
+        (["mine"], "there is no workload 'mine'; did you mean mine.py?"),
+        (["./mine"], "there is no workload './mine'; did you mean ./mine.py?"),
         (["missing.json"], "cannot be read"),
         (["missing.py"], "cannot be read"),
         (["bot", "--workers", "0"], "--workers 0"),
@@ -147,6 +149,7 @@ def commands_file(folder: Path, program: str) -> str:
 )
 def test_wrong_commands_get_one_line(capsys, tmp_path, monkeypatch, argv, message):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("")
     assert message in refusal(capsys, "run", *argv)
 
 
