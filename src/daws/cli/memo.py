@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from daws.cli.importing import importing
-from daws.cli.messages import EXIT_FAILED
+from daws.cli.messages import EXIT_FAILED, number_of
 from daws.cli.options import Once, Parser, add_json, number
 from daws.model.errors import UsageError
 
@@ -69,7 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
         is_all = arguments.function is None and arguments.unused_days is None
         removed = folder.clear(None if is_all else [one.path for one in found])
         document = {"results_removed": removed, "bytes": size_bytes}
-        print(as_json(document) if arguments.json else f"removed {removed:,} results, {size(size_bytes)}")
+        line = f"removed {number_of(removed, 'result')}, {size(size_bytes)}"
+        print(as_json(document) if arguments.json else line)
         return 0
     rows = _by_function(found)
     if arguments.json:

@@ -44,6 +44,11 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= SHOWN_LENGTH_MAX else text[: SHOWN_LENGTH_MAX - 3] + "...")
 
 
+def number_of(count: int, noun: str) -> str:
+    """A number with its noun: 1 task, 2 tasks."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def allow_all_letters() -> None:
     """Print a question mark for each letter that the stream cannot show."""
     for stream in (sys.stdout, sys.stderr):

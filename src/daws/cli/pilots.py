@@ -5,7 +5,7 @@ import argparse
 import msgspec
 
 from daws.cli.asked import read_graph, read_settings_alone, title_of
-from daws.cli.messages import EXIT_FAILED, complain, one_line
+from daws.cli.messages import EXIT_FAILED, complain, number_of, one_line
 from daws.cli.table import as_json, count, grid, seconds, share, significant
 from daws.model.cluster import ExecutorClass
 from daws.model.errors import UsageError
@@ -40,13 +40,13 @@ def run_on_pilots(arguments: argparse.Namespace) -> int:
         print(as_json({**fields, "cores": result.cores or None}))
     elif not arguments.quiet:
         print(
-            f"{title} with {result.strategy}: {result.tasks:,} tasks, {result.edges:,} edges\n"
+            f"{title} with {result.strategy}: {number_of(result.tasks, 'task')}, {number_of(result.edges, 'edge')}\n"
             f"pilots on {', '.join(queue.name for queue in queues)}; costs {arguments.profile}, seed {result.seed}\n"
         )
         print(pilot_table(report, result))
     if result.failed:
         task, (_, error) = next(iter(kernel.client.ended.items()))
-        complain(f"error: {result.failed:,} tasks failed, first task {task}: {one_line(error)}")
+        complain(f"error: {number_of(result.failed, 'task')} failed, first task {task}: {one_line(error)}")
         return EXIT_FAILED
     return 0
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from daws.cli.table import as_json, count, grid, seconds, share, significant, size
+from daws.cli.messages import number_of
+from daws.cli.table import as_json, grid, seconds, share, significant, size
 from daws.cli.targets import write_text
 from daws.model.columns import Int16s, Int64s
 from daws.runs.picture import draw_panels, panel_from
@@ -32,7 +33,8 @@ def live_table(arguments: argparse.Namespace, summary: Summary, notes: tuple[str
         ("", "moved", size(summary.bytes_moved), "between nodes"),
     ]
     head = (
-        f"{arguments.what} with {summary.strategy}: {count(summary.tasks)} tasks, {count(summary.edges)} edges\n"
+        f"{arguments.what} with {summary.strategy}: "
+        f"{number_of(summary.tasks, 'task')}, {number_of(summary.edges, 'edge')}\n"
         f"{what_ran(arguments)} on {where(summary)} of this machine\n"
         + (f"notes: {'; '.join(notes)}\n" if notes else "")
     )

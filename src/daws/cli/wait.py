@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 
 from daws.cli.importing import importing
-from daws.cli.messages import EXIT_FAILED, EXIT_TIMEOUT, complain
+from daws.cli.messages import EXIT_FAILED, EXIT_TIMEOUT, complain, number_of
 from daws.cli.options import Once, Parser, add_cluster_folder, check_seconds, folder_of, number
 from daws.model.errors import CommandError, UsageError
 
@@ -47,7 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
         futures = cluster.futures()
         waiting = wait(futures, timeout=arguments.timeout)[1]
         if waiting:
-            complain(f"{len(waiting):,} of {len(futures):,} tasks have not ended after {arguments.timeout:g} s")
+            have = "has" if len(futures) == 1 else "have"
+            of_all = f"{len(waiting):,} of {number_of(len(futures), 'task')}"
+            complain(f"{of_all} {have} not ended after {arguments.timeout:g} s")
             return EXIT_TIMEOUT
         failed = 0
         for future in futures:
@@ -63,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.keep:
         end_session(folder, arguments.session)
     if failed and not arguments.quiet:
-        complain(f"{failed:,} of {len(futures):,} tasks failed")
+        complain(f"{failed:,} of {number_of(len(futures), 'task')} failed")
     return EXIT_FAILED if failed else 0
 
 

@@ -208,8 +208,8 @@ class ConnectedCluster(Cluster):
             cure = "see that it answers and that its disk has room; 'daws sessions' counts those that it has"
             why = f"may be lost: the store took no more of them; {cure}"
         else:
-            why = "are lost: there are no nodes to take them; 'daws node' starts one"
-        said = f"{lost:,} tasks of session {joined.name!r} {why}"
+            why = f"{'is' if lost == 1 else 'are'} lost: there are no nodes to take them; 'daws node' starts one"
+        said = f"{lost:,} task{'s' * (lost != 1)} of session {joined.name!r} {why}"
         if sys.exc_info()[0] is None:
             raise UnavailableError(said, retry=True)
         log.warning(said)  # what is being raised, or was just caught, goes first

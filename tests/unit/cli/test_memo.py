@@ -35,7 +35,7 @@ def test_list_check_and_clear(folder: MemoFolder, capsys: pytest.CaptureFixture[
     assert "(damaged)" in capsys.readouterr().out
     os.utime(folder.entry_path(f"{9:032x}"), (1, 1))
     assert main(["memo", str(folder.path), "--clear", "--unused-days", "30"]) == 0
-    assert capsys.readouterr().out.startswith("removed 1 results")
+    assert capsys.readouterr().out.startswith("removed 1 result,")
     assert main(["memo", str(folder.path), "--clear", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["results_removed"] == 3 and said["bytes"] > 3000

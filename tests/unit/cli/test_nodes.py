@@ -76,7 +76,7 @@ def test_failed_commands_are_told_and_sessions_are_listed_and_ended(daws):
 def test_a_wait_that_takes_too_long_gives_up_and_leaves_the_session(daws):
     assert daws("submit", "--session", "slow", "--", "sleep", "600")[0] == 0
     code, out, err = daws("wait", "slow", "--timeout", "0.1")
-    assert (code, out, err) == (124, "", "daws: 1 of 1 tasks have not ended after 0.1 s\n")
+    assert (code, out, err) == (124, "", "daws: 1 of 1 task has not ended after 0.1 s\n")
     assert daws("sessions", "--end", "slow") == (0, "", "")
 
 

@@ -37,7 +37,7 @@ def test_tasks_that_fail_are_told_and_exit_code_1(capsys, monkeypatch):
 
     monkeypatch.setattr(pilots, "simulate_pilots", failing)
     assert main(["sim", "skeleton:tasks=4", "--strategy", "aimes", "--quiet", *QUEUES]) == 1
-    assert capsys.readouterr() == ("", "daws: error: 1 tasks failed, first task 3: no\n")
+    assert capsys.readouterr() == ("", "daws: error: 1 task failed, first task 3: no\n")
 
 
 def test_workloads_that_grow_with_the_cluster_count_one_node_of_each(capsys):
