@@ -57,6 +57,12 @@ def run(language: str, block: str, environment: dict[str, str]) -> str:
         # pip is not asked for what is installed already, and several tests may make a cluster at once.
         lines = [line for line in block.splitlines() if not INSTALL.match(line)]
         block = "\n".join(lines).replace("cluster init ./lab", f"cluster init ./lab --port {free_port()}")
+        # Each block has a shell of its own. The next one is told the processes that this one has started.
+        started = Path(environment["PWD"]).parent / "started"
+        if "kill %1 %2" in block:
+            block = block.replace("%1 %2", " ".join(started.read_text().split()))
+        if "&\n" in f"{block}\n" or " & " in block:
+            block += f"\njobs -p > {shlex.quote(str(started))}"
         command = ["sh", "-eu", "-c", block]
     else:
         ten_lines = not any(Path(environment["PWD"]).glob("*.py"))
