@@ -562,8 +562,8 @@ MUTANTS = (
     ),
     Mutant(
         "a graph counts the commits of its session alone", 10, "core/session_ends.py",
-        "        session = core.session if core.graph is None else NO_SESSION\n",
-        "        session = core.session\n",
+        "    return core.session if core.graph is None else NO_SESSION\n",
+        "    return core.session\n",
         where=("grown",),
     ),
     Mutant(

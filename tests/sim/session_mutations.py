@@ -175,7 +175,7 @@ SESSION_MUTANTS = (
     # -- 11. acknowledged is not yet safe -----------------------------------------------------------------------------
     Mutant(
         "a client forgets what was acknowledged", 11, "core/session_calls.py",
-        "            self._keep(token, shard, rows, answers)\n",
+        "            self._keep(token, shard, rows, [None] * len(rows) if answers is None else answers)\n",
         "            pass\n",
     ),
     Mutant(

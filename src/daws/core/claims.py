@@ -15,7 +15,7 @@ from daws.core.lifelines import be_unnamed
 from daws.core.membership import note_leaver
 from daws.core.objects import missing_inputs, pin
 from daws.core.outbox import EVERY_ATTEMPT, spread_stop, told
-from daws.core.placement import accept, accept_all, can_run_here, enqueue, note_taken
+from daws.core.placement import accept, accept_told, can_run_here, enqueue, note_taken
 from daws.core.places import ends, holds, holds_itself
 from daws.core.replicas import got_copy
 from daws.core.store_calls import answers, ask
@@ -199,4 +199,4 @@ def on_submission(core: NodeCore, message: Submission) -> None:
     if had_before(core, message.batch):
         return
     tasks = message.tasks
-    accept_all(core, tasks if core.leaving is None else core.leaving.unheard(tasks))
+    accept_told(core, tasks if core.leaving is None else core.leaving.unheard(tasks))

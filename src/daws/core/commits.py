@@ -20,7 +20,7 @@ from daws.core.objects import (
     release_made,
 )
 from daws.core.outbox import spread_stop, tell_children, told, wake
-from daws.core.placement import accept, accept_all
+from daws.core.placement import accept, accept_told
 from daws.core.store_calls import add_end, answers, ask_later
 from daws.core.unsafe import when_safe
 from daws.model.task import INLINE_BYTES, Input, NodeId, Ready
@@ -114,7 +114,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
         if answer.stop is not None:
             spread_stop(core, task, answer.stop)
         if answer.ready:
-            accept_all(core, answer.ready)
+            accept_told(core, answer.ready)
         if answer.children:
             tell_children(core, answer.key, answer.mark, task, answer.children, row.outputs, answer.needs)
         return
@@ -122,7 +122,7 @@ def on_finish_answer(core: NodeCore, row: Finish, answer: AnswerType) -> None:
     if task not in core.objects.made:  # else a newer run of it has won here, and made the same objects
         drop_made(core, tuple([one for one in row.outputs if one.object not in copies]))  # a copy of what won stays
     if isinstance(answer, Estate):
-        accept_all(core, answer.ready)  # the run was committed once, and made these ready
+        accept_told(core, answer.ready)  # the run was committed once, and made these ready
     elif isinstance(answer, Stopped):
         if ready is not None:
             when_safe(core, partial(release_inputs, core, ready))  # failed for good: it reads nothing any more

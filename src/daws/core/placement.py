@@ -68,12 +68,17 @@ def note_taken(core: NodeCore, ready: Ready) -> None:
     know_until(core, ready)
 
 
-def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
-    """Accept many tasks at once, from a client or because their parent has ended. The strategy is not asked about plain
-    tasks if its answer is known."""
+def accept_told(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
+    """Accept tasks of which the store or a client tells, without those of which is told too late."""
     known = core.transfer.given_up
     if known:
         tasks = tuple([one for one in tasks if one.move > known.get(one.spec.id, NO_MOVE)])
+    accept_all(core, tasks)
+
+
+def accept_all(core: NodeCore, tasks: tuple[Ready, ...]) -> None:
+    """Accept many tasks at once, from a client or because their parent has ended. The strategy is not asked about plain
+    tasks if its answer is known."""
     if core.objects.pressed or (core.keeping is not None and core.keeping.doubts):
         for ready in tasks:
             accept(core, ready)
