@@ -108,7 +108,6 @@ mutants: setup ## take the rules out one by one; the fault seeds and tests of th
 	$(BIN)/python -m tests.unit.core.mutants
 	$(BIN)/python -m tests.unit.store.valkey.mutants
 	$(BIN)/python -m tests.unit.runtime.cluster.mutants
-	$(BIN)/python -m tests.unit.core.mutants
 
 clean: ## remove what the targets above made
 	rm -rf .venv .venv-peers .venv-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist site

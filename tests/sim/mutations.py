@@ -627,18 +627,6 @@ MUTANTS = (
         where=("grown",),
     ),
     Mutant(
-        "a task ends before all that it has created has ended", 11, "core/outliving.py",
-        "    return None if left else run\n",
-        "    return run\n",
-        where=("failover",),
-    ),
-    Mutant(
-        "a task that is not there counts as one that has ended", 11, "core/validating.py",
-        "    if ended and story is not None:",
-        "    if ended:",
-        where=("failover",),
-    ),
-    Mutant(
         "the client reads on in a log that has changed", 11, "core/session_ends.py",
         "        self._read_to[shard] = 0\n",
         "        pass\n",

@@ -1,4 +1,4 @@
-"""Mutants of the session machine that hardly any fault seed notices: a unit test must notice each.
+"""Mutants of the session machine, and of the core, that hardly any fault seed notices: a unit test must notice each.
 
     python -m tests.unit.core.mutants                all of them: which test notices each?
     python -m tests.unit.core.mutants --only home    those whose name contains this
@@ -13,7 +13,10 @@ import sys
 from tests.sim.mutations import Mutant
 from tests.unit.store.valkey.mutants import hunt
 
-TESTS = tuple(f"tests/unit/core/{name}.py" for name in ("test_session_graph", "test_session_safety", "test_session"))
+TESTS = tuple(
+    f"tests/unit/core/{name}.py"
+    for name in ("test_session_graph", "test_session_safety", "test_session", "test_outliving", "test_validating")
+)
 GRAPH, TELL, ENDS, SESSION, CALLS, WRITE = (
     f"core/{name}.py"
     for name in ("session_graph", "session_tell", "session_ends", "session", "session_calls", "session_write")
@@ -151,6 +154,35 @@ MUTANTS = (
         "tasks of a session that another client ends are said to be cancelled", 9, WRITE,
         "        if answer == CANCELLED and core.takes_tasks and not core.cancels.wants(task):\n",
         "        if False:\n",
+    ),
+    Mutant(
+        "a task that is not written is asked about, and a store that forgets says that it has ended", 10, ENDS,
+        "            if task in core.writing.unwritten:\n", "            if False:\n",
+    ),
+    Mutant(
+        "a silent member is no place of an object any more", 6, WRITE,
+        "                if places and is_dead:\n", "                if places:\n",
+    ),
+    Mutant(
+        "a slow read of before the graph hides what its tasks have created", 10, ENDS,
+        " or row.session != _session_to_read(core):\n", ":\n",
+    ),
+    Mutant(
+        "a planned node that has died is waited for", 4, GRAPH,
+        "        core.hand_outs.expect([node for node in self._to_join if node not in core.members])\n",
+        "        core.hand_outs.expect([node for node in self._rows.nodes if node not in core.members])\n",
+    ),
+    Mutant(
+        "tasks of a dead home go to nodes that cannot run them", 4, GRAPH,
+        "owner=core.node_for(row))", "owner=core.node_for())",
+    ),
+    Mutant(
+        "a task ends before all that it has created has ended", 11, "core/outliving.py",
+        "    return None if left else run\n", "    return run\n",
+    ),
+    Mutant(
+        "a task that is not there counts as one that has ended", 11, "core/validating.py",
+        "    if ended and story is not None:", "    if ended:",
     ),
 )  # fmt: skip
 
