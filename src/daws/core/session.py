@@ -131,6 +131,7 @@ class SessionCore:
         self.phase = ATTACHING
         self.session = session
         self.members = Members(0, ())
+        self.attach_count = 0  # how often the store has said that this client has the session
         self.calls = SessionCalls(config.replicated, first_token)
         self.writing = Writing()
         self.hand_outs = HandOuts(nonce)
@@ -291,6 +292,7 @@ class SessionCore:
             self.phase = CLOSED
             self.out.append(SessionRefused(answer if isinstance(answer, int) else OK))
             return
+        self.attach_count += 1
         if self.phase in (OPEN, DETACHING) and answer.ending:
             self.phase = CLOSED  # somebody ends it
             self.out.append(SessionRefused(OK))
@@ -364,6 +366,9 @@ class SessionCore:
             return
         if event.keep:
             self.phase = DETACHING
+            if not self._kept:
+                self._kept = True
+                self._attach()  # that the session is kept has to be safe before its client goes
             return
         self.phase = CLOSING
         self._hands_over = event.hands_over

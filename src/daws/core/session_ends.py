@@ -65,6 +65,7 @@ class SessionEnds:
     __slots__ = (
         "_ended",
         "_fallen",
+        "_gone",
         "_has_news",
         "_looked_up",
         "_read_every_ns",
@@ -83,6 +84,7 @@ class SessionEnds:
         # Tasks whose commits may have been dropped unread, and of which it is not known yet whether the store has them.
         # A store that forgets takes a task that it does not know for one that has ended.
         self._to_seek: dict[int, None] = {}
+        self._gone: dict[int, int] = {}  # tasks that the store has forgotten, and how often the session was renewed then
         self._ended: list[Outcome] = []
         self._fallen: dict[int, tuple[int, str]] = {}  # tasks that did not end well: their states and errors
         self._has_news = False  # the logs told of an end that nobody else had told
@@ -96,6 +98,7 @@ class SessionEnds:
         """Stop looking for the end of this task."""
         self.pending.pop(task, None)
         self._looked_up.pop(task, None)
+        self._gone.pop(task, None)
 
     def drop_all(self) -> None:
         """The session ends, and with it all futures."""
@@ -103,6 +106,7 @@ class SessionEnds:
         self._looked_up.clear()
         self._verified.clear()
         self._to_seek.clear()
+        self._gone.clear()
 
     def read(self, core: "SessionCore", now_ns: int) -> None:
         """Ask for the ends since the last time, less often while others tell of all ends."""
@@ -199,9 +203,16 @@ class SessionEnds:
         if isinstance(answer, Available):
             self.over(core, task, DONE, "", answer.inputs)
         elif answer == REFUSED:
-            self.over(core, task, DONE, "")  # let go of by another client, and forgotten
+            self._on_gone(core, task)
         elif answer in (HAS_FAILED, CANCELLED):
             core.ask(task, Inspect(task, brief=True))  # lost, and this is how it ended the second time
+
+    def _on_gone(self, core: "SessionCore", task: int) -> None:
+        """Take a task for ended that was let go of by a client before this one, and forgotten. If this client has lost
+        its session, another one has let go of the task: then the store refuses the session, and nothing is told."""
+        since = self._gone.setdefault(task, core.attach_count)
+        if core.attach_count > since + 1:  # the answer to one row that was under way may be older
+            self.over(core, task, DONE, "")
 
     def on_story(self, core: "SessionCore", row: Inspect, answer: AnswerType) -> None:
         task = row.task
@@ -227,6 +238,7 @@ class SessionEnds:
         """A task has ended, if that is news."""
         core.cancels.ended(task)
         self._looked_up.pop(task, None)
+        self._gone.pop(task, None)
         if task in self.pending:
             del self.pending[task]
             if state != DONE:
@@ -238,6 +250,9 @@ class SessionEnds:
         counted by the logs alone: ends do not say what tasks have created."""
         ended, looked_up, cancels = self.pending.pop, self._looked_up.pop, core.cancels
         may_be_cancelled = cancels.has_any
+        if self._gone:
+            for one in ends:
+                self._gone.pop(one.task, None)
         for one in ends:
             if may_be_cancelled:
                 cancels.ended(one.task)

@@ -164,6 +164,14 @@ MUTANTS = (
         "                if places and is_dead:\n", "                if places:\n",
     ),
     Mutant(
+        "what another client has let go of counts as ended", 10, ENDS,
+        "        if core.attach_count > since + 1:", "        if True:",
+    ),
+    Mutant(
+        "a client leaves before it is safe that its session is kept", 11, SESSION,
+        "            if not self._kept:\n", "            if False:\n",
+    ),
+    Mutant(
         "a slow read of before the graph hides what its tasks have created", 10, ENDS,
         " or row.session != _session_to_read(core):\n", ":\n",
     ),

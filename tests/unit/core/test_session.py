@@ -36,11 +36,13 @@ from daws.testing import members_of
 from daws.wire.ends import Outcome
 from daws.wire.messages import CancelOrder, CancelTaken, LetGo, NewTasks, Submission, SubmissionTaken
 from daws.wire.store import (
+    CLIENT_HOLDER,
     REFUSED,
     SESSION_BITS,
     TO_SWEEP,
     UNDERWAY,
     UNKNOWN,
+    AttachSession,
     Cancel,
     Create,
     Finish,
@@ -596,3 +598,32 @@ def test_an_object_that_no_node_knows_of_is_not_written():
     harness.step(TasksSubmitted((put,)))
     harness.tick(8)
     assert harness.store.record(BASE) is None
+
+
+def test_a_client_that_decides_late_to_keep_its_session_leaves_when_that_is_safe():
+    """Seed 3005017: a failover lost that the session was to be kept, and a sweeper ended it."""
+    harness = Harness(replicated=True)
+    harness.all_is_safe()
+    found = harness.step(CloseAsked(keep=True))
+    rows = [row for call in of(CallStore, found) for row in call.rows]
+    assert [row.kept for row in rows if isinstance(row, AttachSession)] == [True]
+    assert not of(SessionClosed, harness.tick())
+    harness.all_is_safe()
+    harness.tick()
+    assert of(SessionClosed, harness.seen) == [SessionClosed(kept=True)]
+
+
+def test_a_task_that_is_gone_has_not_ended_for_a_client_whose_session_is_another_ones():
+    """Seed 3005070: what a client does that has the session now is no end of tasks for the client before."""
+    harness = Harness()
+    harness.submit(BASE)
+    harness.finish(BASE)
+    harness.mute = (AttachSession,)
+    harness.store.apply(0, [Release(BASE, CLIENT_HOLDER)], harness.now_ns)
+    harness.core.ends.find(harness.core, BASE)
+    harness.step(EndsHeard(()))
+    harness.tick(5)
+    assert not ends(harness.seen), "the store has not said since that the session is ours"
+    harness.mute = ()
+    harness.tick(4)
+    assert [(end.task, end.outputs) for end in ends(harness.seen)] == [(BASE, ())]
