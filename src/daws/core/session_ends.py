@@ -84,7 +84,7 @@ class SessionEnds:
         # Tasks whose commits may have been dropped unread, and of which it is not known yet whether the store has them.
         # A store that forgets takes a task that it does not know for one that has ended.
         self._to_seek: dict[int, None] = {}
-        self._gone: dict[int, int] = {}  # tasks that the store has forgotten, and how often the session was renewed then
+        self._gone: dict[int, int] = {}  # tasks that the store has forgotten: how often the session was renewed then
         self._ended: list[Outcome] = []
         self._fallen: dict[int, tuple[int, str]] = {}  # tasks that did not end well: their states and errors
         self._has_news = False  # the logs told of an end that nobody else had told
