@@ -66,12 +66,6 @@ SESSION_MUTANTS = (
         "if one not in self.unwritten]",
     ),
     Mutant(
-        "a client keeps a session that a sweeper ends", 6, "store/memory/sessions.py",
-        "        return OK if goes_on or not row.keep else REFUSED\n",
-        "        return OK\n",
-        where=("live session, store fails",),
-    ),
-    Mutant(
         "who hands a session over does not mark it as ending", 6, "core/session.py",
         "        why = TO_END if self.phase == CLOSING and self._why == TO_USE else self._why\n",
         "        why = TO_END if self.phase == CLOSING and not self._hands_over else self._why\n",

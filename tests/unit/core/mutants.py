@@ -13,9 +13,12 @@ import sys
 from tests.sim.mutations import Mutant
 from tests.unit.store.valkey.mutants import hunt
 
-TESTS = tuple(
-    f"tests/unit/core/{name}.py"
-    for name in ("test_session_graph", "test_session_safety", "test_session", "test_outliving", "test_validating")
+TESTS = (
+    *(
+        f"tests/unit/core/{name}.py"
+        for name in ("test_session_graph", "test_session_safety", "test_session", "test_outliving", "test_validating")
+    ),
+    "tests/contract/test_memory_store.py",
 )
 GRAPH, TELL, ENDS, SESSION, CALLS, WRITE = (
     f"core/{name}.py"
@@ -170,6 +173,10 @@ MUTANTS = (
     Mutant(
         "a client leaves before it is safe that its session is kept", 11, SESSION,
         "            if not self._kept:\n", "            if False:\n",
+    ),
+    Mutant(
+        "a client keeps a session that a sweeper ends", 6, "store/memory/sessions.py",
+        "        return OK if goes_on or not row.keep else REFUSED\n", "        return OK\n",
     ),
     Mutant(
         "a slow read of before the graph hides what its tasks have created", 10, ENDS,
